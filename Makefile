@@ -1,0 +1,174 @@
+# cuota: GPU quotas for unmodified CUDA programs.
+#
+#   make            the library, the command and the simulated driver, under build/ (O= moves it)
+#   make demo       two tenants on one GPU, asked and measured side by side
+#   make test       every test that needs no GPU
+#   make help       the other targets
+#
+# Non-recursive: one rule per kind of output; every directory's sources are found by name, so a new
+# file needs no edit here. SAN=address,undefined (or thread) instruments everything built.
+
+O        ?= build
+CC       ?= gcc
+CUDA     ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda /opt/cuda) /usr)
+PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
+DESTDIR  ?=
+VERSION  := 0.1.0
+COMMIT   := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+WERROR   ?= -Werror
+
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Wvla $(WERROR)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+INCLUDES := -Iinclude -Isrc -isystem $(CUDA)/include
+CPPFLAGS += -D_GNU_SOURCE -DCUOTA_VERSION='"$(VERSION)"' $(INCLUDES)
+CFLAGS   ?= -O2 -g
+ALL_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fno-strict-aliasing -MMD -MP $(SANFLAGS)
+LDFLAGS  += $(SANFLAGS)
+
+# Sources by layer (docs/design.md). Everything but src/preload is libcuota-core.a.
+CORE_SRC    := $(sort $(wildcard src/base/*.c src/ledger/*.c src/memory/*.c src/sched/*.c src/driver/*.c src/hooks/*.c))
+PRELOAD_SRC := $(sort $(wildcard src/preload/*.c src/preload/*.S))
+CLI_SRC     := $(sort $(wildcard tools/cuota/*.c))
+SIM_SHARED  := $(sort $(wildcard tests/sim/shared_*.c))
+SIM_NVML    := $(sort $(wildcard tests/sim/nvml_*.c))
+SIM_CUDA    := $(filter-out $(SIM_SHARED) $(SIM_NVML),$(sort $(wildcard tests/sim/*.c)))
+CHECKS      := $(sort $(wildcard tests/unit/check_*.c))
+SIM_TOOLS   := $(sort $(wildcard tests/sim_tools/*.c))
+GPU_TOOLS   := $(sort $(wildcard tests/gpu/*.c))
+BENCH_SRC   := $(sort $(wildcard tests/bench/*.c))
+
+objs      = $(patsubst %,$(O)/obj/%.o,$(basename $(1)))
+CORE_OBJ := $(call objs,$(CORE_SRC))
+
+CHECK_BIN := $(patsubst tests/unit/%.c,$(O)/tests/%,$(CHECKS))
+SIM_BIN   := $(patsubst tests/sim_tools/%.c,$(O)/tests/%,$(SIM_TOOLS))
+GPU_BIN   := $(patsubst tests/gpu/%.c,$(O)/tests/%,$(GPU_TOOLS))
+BENCH_BIN := $(patsubst tests/bench/%.c,$(O)/bench/%,$(BENCH_SRC))
+
+# The device machine and other bare hosts have no Check; tests are linked against the archive.
+CHECK_LIBS := -Wl,-Bstatic $(shell pkg-config --libs-only-l --static check 2>/dev/null | tr ' ' '\n' | grep -vxE -- '-lrt|-lm|-lpthread' | tr '\n' ' ') -Wl,-Bdynamic -lpthread -lrt -lm
+CLI_LIBS   := -ljansson -lmicrohttpd -lncursesw -linih
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all demo test gpu-test bench lint asan ubsan tsan fuzz man install uninstall dist clean help deps tests sim
+
+all: $(O)/libcuota.so $(O)/cuota sim
+
+sim: $(O)/sim/libcuda.so.1 $(O)/sim/libnvidia-ml.so.1
+
+help:
+	@sed -n 's/^#   //p;/^[a-z-]*:.*##/s/:.*## /\t/p' Makefile
+
+# ---- the library ---------------------------------------------------------------------------------
+
+$(O)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
+
+$(O)/obj/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(O)/libcuota-core.a: $(CORE_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# Only names from hooks.def, the look-ups and cuota_* leave the library.
+$(O)/exports.map: src/hooks/hooks.def src/preload/exports.in src/hooks/nvml.def
+	@mkdir -p $(@D)
+	{ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
+
+# libdl is named, though glibc 2.34 folded it into libc, so that the same file loads where it did not.
+$(O)/libcuota.so: $(CORE_OBJ) $(call objs,$(PRELOAD_SRC)) $(O)/exports.map
+	$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
+		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now -Wl,--no-as-needed -ldl
+
+# ---- the command ---------------------------------------------------------------------------------
+
+$(O)/cuota: $(call objs,$(CLI_SRC)) $(O)/libcuota-core.a
+	$(CC) -o $@ $^ $(LDFLAGS) $(CLI_LIBS) -lpthread -ldl
+
+$(O)/obj/tools/cuota/version.o: CPPFLAGS += -DCUOTA_COMMIT='"$(COMMIT)"'
+
+# ---- the simulated driver ------------------------------------------------------------------------
+
+$(call objs,$(SIM_CUDA) $(SIM_NVML) $(SIM_SHARED)): CPPFLAGS += -Itests/sim
+
+$(O)/sim/libcuda.so.1: $(call objs,$(SIM_CUDA) $(SIM_SHARED))
+	@mkdir -p $(@D)
+	$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -lpthread -ldl
+	ln -sf libcuda.so.1 $(O)/sim/libcuda.so
+
+$(O)/sim/libnvidia-ml.so.1: $(call objs,$(SIM_NVML) $(SIM_SHARED))
+	@mkdir -p $(@D)
+	$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -lpthread -ldl
+	ln -sf libnvidia-ml.so.1 $(O)/sim/libnvidia-ml.so
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+$(CHECK_BIN): $(O)/tests/%: tests/unit/%.c $(O)/libcuota-core.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) $(CHECK_LIBS) -ldl
+
+$(SIM_BIN): $(O)/tests/%: tests/sim_tools/%.c | $(O)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -L$(O)/sim -Wl,--no-as-needed -l:libcuda.so.1 -ldl -lpthread
+
+$(GPU_BIN): $(O)/tests/%: tests/gpu/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -ldl -lpthread -lm
+
+$(BENCH_BIN): $(O)/bench/%: tests/bench/%.c $(O)/libcuota-core.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) -ldl -lpthread -lm
+
+tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN)
+
+deps: ## install what building and testing needs (root), or print the one command that does
+	@tests/install-deps
+
+demo: ## the main job on the GPU, or on the simulated one
+	@tests/install-deps
+	@$(MAKE) --no-print-directory all tests
+	@tests/demo $(O)
+
+test: ## every test that needs no GPU
+	@tests/install-deps
+	@$(MAKE) --no-print-directory all tests
+	@tests/run-tests $(O)
+
+gpu-test: all $(GPU_BIN) ## the tests that need a real GPU; results go to docs/measurements.md by hand
+	@tests/gpu/run $(O)
+
+bench: all $(BENCH_BIN) $(GPU_BIN) ## benchmarks, on the GPU if there is one (QUICK=1: short)
+	@tests/bench/run $(O)
+
+# ---- quality -------------------------------------------------------------------------------------
+
+lint: ## format, static checks, include directions, symbols
+	@tests/lint $(O)
+
+asan: ## the test suite under AddressSanitizer
+	$(MAKE) O=$(O)-asan SAN=address,undefined CFLAGS='-O1 -g' sanitized-test
+
+ubsan: ## the test suite under UndefinedBehaviorSanitizer
+	$(MAKE) O=$(O)-ubsan SAN=undefined CFLAGS='-O1 -g' sanitized-test
+
+tsan: ## the threaded unit tests under ThreadSanitizer
+	$(MAKE) O=$(O)-tsan SAN=thread CFLAGS='-O1 -g' CC=clang sanitized-test
+
+.PHONY: sanitized-test
+sanitized-test: $(CHECK_BIN)
+	@tests/run-unit $(O)
+
+fuzz: ## each fuzzer for FUZZ_SECONDS (60)
+	@tests/fuzz/run $(O)-fuzz
+
+include $(wildcard packaging/install.mk)
+
+clean:
+	rm -rf $(O) $(O)-asan $(O)-ubsan $(O)-tsan $(O)-fuzz
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,168 @@
+/*
+ * The ledger file: one per GPU (or MIG instance), `<dir>/<UUID>.ledger`, mapped shared by every
+ * process under a quota there. docs/ledger.md tells the protocol; this file is the layout.
+ *
+ * Rules that every reader keeps: any byte may be hostile, so indexes are range-checked before use and
+ * a value read once is not read again; slots never move; nothing here ever raises a cap (caps also live in
+ * process-private memory, and the smaller one wins). Fields without _Atomic are written once, under the
+ * join lock, before the owner's state word is published.
+ *
+ * Changing the layout means a new LEDGER_VERSION.
+ */
+#ifndef CUOTA_LEDGER_LAYOUT_H
+#define CUOTA_LEDGER_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/config.h"
+
+#define LEDGER_MAGIC   0x4741544f55431a01ull /* "\1\032CUOTAG" on disk, little endian */
+#define LEDGER_VERSION 1u
+#define LEDGER_SLOTS   1024u
+#define LEDGER_GROUPS  256u
+#define LEDGER_PAGE    4096u
+
+/* Memory is charged in granules, so that the group's total, the last writer's slot and its operation
+ * number fit one atomic word (docs/ledger.md, "Detectable charge"). */
+#define GRANULE_BYTES 512u
+
+/* group.total: granules:36 | slot:11 | sequence:17 */
+#define TOTAL_SEQ_BITS	17
+#define TOTAL_SLOT_BITS 11
+#define TOTAL_NO_SLOT	((1u << TOTAL_SLOT_BITS) - 1)
+
+/* What the bytes are for; for showing only, the cap is on their sum. */
+enum charge_kind {
+	CHARGE_LINEAR,	 /* cuMemAlloc, pitch */
+	CHARGE_MANAGED,
+	CHARGE_POOL,	 /* reserved by stream-ordered pools */
+	CHARGE_VIRTUAL,	 /* cuMemCreate */
+	CHARGE_ARRAY,
+	CHARGE_GRAPH,	 /* graph memory nodes */
+	CHARGE_CONTEXT,	 /* contexts, stacks, heaps, printf buffers */
+	CHARGE_MODULE,	 /* code and globals */
+	CHARGE_IMPORT,	 /* shared memory whose exporter is gone */
+	CHARGE_OVERHEAD, /* what the driver's own figure shows beyond the rest (reconciler) */
+	CHARGE_KINDS
+};
+
+/* Written by sched only; all times CLOCK_MONOTONIC ns. 128 bytes. */
+struct group_sm {
+	_Atomic uint64_t tat_ns;	/* bucket: instant at which the debt is repaid (GCRA) */
+	_Atomic uint64_t vtime_ns;	/* weighted virtual time for turns */
+	_Atomic uint64_t busy_ns;	/* device-busy time charged since the group began */
+	_Atomic uint64_t throttled_ns;	/* host time spent waiting for the cap or a turn */
+	_Atomic uint64_t launches;
+	_Atomic uint64_t last_busy_ns;	/* when work was last charged */
+	_Atomic uint64_t reserved[10];
+};
+
+struct group {
+	_Atomic uint64_t key; /* hash of the name; 0 = free */
+	char name[GROUP_NAME_BYTES];
+	uint32_t owner_uid; /* of the first member: who else may `cuota set` it is root */
+	uint32_t pad0;
+	_Atomic uint64_t total;	       /* see above */
+	_Atomic uint64_t peak_bytes;
+	_Atomic uint64_t mem_cap_bytes; /* min over members; QUOTA_NONE = none yet */
+	_Atomic uint32_t sm_cap_bp;	/* min over members; QUOTA_SM_NONE */
+	_Atomic uint32_t weight;
+	_Atomic uint32_t priority;
+	_Atomic uint32_t limits_gen; /* bumped by `cuota set`: re-read the limits file */
+	_Atomic uint64_t denials;
+	_Atomic uint64_t created_ns;
+	_Atomic uint64_t byte_seconds; /* accounting, integrated by members' service threads */
+	_Atomic uint64_t byte_seconds_at_ns;
+	struct group_sm sm __attribute__((aligned(64)));
+} __attribute__((aligned(512)));
+
+/* Written by sched only. 128 bytes. What one process tells the others about its device work. */
+struct slot_sm {
+	_Atomic uint32_t want;	      /* nonzero: has work and waits for the turn */
+	_Atomic uint32_t turn_futex;  /* the service thread sleeps here; bumped and woken by others */
+	_Atomic uint64_t vtime_ns;    /* within the group */
+	_Atomic uint64_t busy_ns;
+	_Atomic uint64_t busy_until_ns; /* predicted end of the work already on the device */
+	_Atomic uint64_t want_since_ns;
+	_Atomic uint64_t throttled_ns;
+	_Atomic uint64_t launches;
+	_Atomic uint64_t reserved[9];
+};
+
+/* A slot is one process on this device. */
+struct slot {
+	_Atomic uint32_t live; /* 0 free; else TID of the owner's service thread; the kernel sets
+				  FUTEX_OWNER_DIED in it when that thread ends, however it ends */
+	_Atomic uint32_t generation; /* bumped at every claim: tells an old owner from a new one */
+	_Atomic uint32_t group;	     /* index; LEDGER_GROUPS = none */
+	uint32_t uid;
+	uint32_t pid;		 /* as the owner's own PID namespace sees it */
+	uint32_t pad0;
+	uint64_t pid_ns_inode;
+	uint64_t start_ns;	 /* attach time */
+	uint64_t start_ticks;	 /* process start time, /proc/self/stat field 22 */
+	char comm[16];
+	_Atomic uint64_t op;	 /* sequence << 1 | settled; see docs/ledger.md */
+	_Atomic uint64_t done;	 /* highest sequence whose effect on group.total is known */
+	_Atomic uint64_t used[2]; /* granules, indexed by sequence parity */
+	_Atomic uint64_t cap_bytes; /* per process; QUOTA_NONE */
+	_Atomic uint64_t peak_bytes;
+	_Atomic uint64_t kind_bytes[CHARGE_KINDS]; /* breakdown, informational */
+	_Atomic uint64_t denials;
+	_Atomic uint64_t driver_bytes;	  /* the driver's own figure, last reconciled; 0 = unknown */
+	_Atomic uint64_t driver_at_ns;
+	struct slot_sm sm __attribute__((aligned(64)));
+} __attribute__((aligned(512)));
+
+/* Written by sched only. Who has the device. */
+struct turn {
+	_Atomic uint64_t owner; /* epoch << 16 | slot + 1; slot part 0 = nobody */
+	_Atomic uint64_t since_ns;
+	_Atomic uint64_t until_ns;  /* lease: past it plus a bound anybody may take the turn */
+	_Atomic uint64_t vclock_ns; /* virtual time of the last winner: a newcomer starts here */
+	_Atomic uint64_t wanting[LEDGER_SLOTS / 64]; /* hint bitmap of slots with sm.want */
+	_Atomic uint64_t switches;
+	_Atomic uint64_t reserved[11];
+};
+
+struct ledger_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_bytes;
+	uint64_t file_bytes;
+	uint32_t slots, groups;
+	uint32_t slot_bytes, group_bytes;
+	char uuid[UUID_TEXT_BYTES];
+	uint64_t checksum; /* FNV-1a of everything above; set last: a zero one means "being made" */
+	_Atomic uint64_t device_bytes;	 /* as the driver says; for status */
+	_Atomic uint64_t context_bytes;	 /* measured size of a bare context; 0 = not yet */
+	_Atomic uint32_t join_lock;	 /* TID of the joiner; kernel-released like slot.live */
+	_Atomic uint32_t device_index;	 /* NVML's, a hint for people */
+	_Atomic uint64_t reclaimed_slots;
+	char device_name[64];
+};
+
+struct ledger_file {
+	union {
+		struct ledger_header header;
+		unsigned char page0[LEDGER_PAGE];
+	};
+	union {
+		struct turn turn;
+		unsigned char page1[LEDGER_PAGE];
+	};
+	_Atomic uint64_t claimed[LEDGER_SLOTS / 64]; /* hint bitmap: slots with live != 0 */
+	unsigned char page2[LEDGER_PAGE - LEDGER_SLOTS / 8];
+	struct group group[LEDGER_GROUPS];
+	struct slot slot[LEDGER_SLOTS];
+};
+
+_Static_assert(sizeof(struct group_sm) == 128, "group_sm layout");
+_Static_assert(sizeof(struct slot_sm) == 128, "slot_sm layout");
+_Static_assert(sizeof(struct group) == 512, "group layout");
+_Static_assert(sizeof(struct slot) == 512, "slot layout");
+_Static_assert(sizeof(struct turn) <= LEDGER_PAGE, "the turn fits its page");
+_Static_assert(sizeof(struct ledger_header) <= LEDGER_PAGE, "the header fits its page");
+
+#endif
