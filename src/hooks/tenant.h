@@ -11,6 +11,7 @@
 #ifndef CUOTA_HOOKS_TENANT_H
 #define CUOTA_HOOKS_TENANT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/config.h"
@@ -29,18 +30,35 @@ struct device_tenant {
 	CUdevice device;
 	char uuid[UUID_TEXT_BYTES];
 	uint64_t device_bytes; /* real total */
+	struct quota ceiling;  /* the admin's policy */
+	struct quota asked;    /* the environment */
 	struct ledger ledger;
 	struct member member;
 	struct sched *sched;
 	uint64_t context_bytes; /* what a bare context costs here: measured or default */
-	_Atomic uint32_t attached; /* 0 not yet, 1 joined, 2 joined a private ledger */
+	_Atomic uint32_t attached; /* 0 not yet, 1 joined, 2 joined a private ledger, 3 refused */
 };
 
-/*
- * One load and one compare when quotas are off or unset. Reads the configuration at the first call (no
- * driver call, no file but the policy). Returns the state.
- */
-enum tenant_state tenant_state(void);
+/* The slow half of tenant_state(): reads environment and policy. No driver call. */
+enum tenant_state tenant_start(void);
+
+struct process; /* hooks/process.h; its first word is the state */
+extern struct process *_Atomic tenant_process;
+
+/* Two loads and a compare once started. */
+static inline enum tenant_state tenant_state(void)
+{
+	struct process *process = atomic_load_explicit(&tenant_process, memory_order_acquire);
+
+	if (process) {
+		uint32_t state = atomic_load_explicit((_Atomic uint32_t *)process,
+						      memory_order_acquire);
+
+		if (state != TENANT_UNKNOWN)
+			return (enum tenant_state)state;
+	}
+	return tenant_start();
+}
 
 /*
  * The seat on a device, joined at the first use; NULL when quotas are off, the device is out of range, or
@@ -51,6 +69,15 @@ struct device_tenant *tenant_of_device(CUdevice device);
 
 /* Of the calling thread's current context; NULL also when there is none. 14 ns in the driver. */
 struct device_tenant *tenant_of_current(void);
+
+/* Of a launch by the calling thread: like tenant_of_current(), without a driver call while there is one seat. */
+struct device_tenant *tenant_of_launch(void);
+
+/* Of the context that a stream belongs to. */
+struct device_tenant *tenant_of_stream(CUstream stream);
+
+/* 1 when a seat on the device was asked for and must not be done without: memory is then refused. */
+int tenant_refused(CUdevice device);
 
 /* 1 when this process has a seat on some device: for views that need no context. */
 int tenant_is_on(void);

@@ -1,0 +1,71 @@
+/*
+ * Stream captures: launches on a capturing stream do not run, and many driver calls on or beside a capturing
+ * thread are errors that end the capture. So cuota counts captures under way, and while there are any it times nothing,
+ * creates nothing, and asks about a stream before it charges a launch on it.
+ */
+#include "hooks/capture.h"
+#include "hooks/hooks.h"
+#include "hooks/tenant.h"
+
+_Atomic uint32_t captures_active;
+
+static CUresult began(CUresult rc)
+{
+	if (rc == CUDA_SUCCESS)
+		atomic_fetch_add(&captures_active, 1);
+	return rc;
+}
+
+/* A capture that failed has ended too; one that was never begun here must not count below zero. */
+static CUresult ended(CUresult rc)
+{
+	uint32_t n = atomic_load(&captures_active);
+
+	if (rc == CUDA_ERROR_INVALID_VALUE || rc == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+		return rc;
+	while (n && !atomic_compare_exchange_weak(&captures_active, &n, n - 1))
+		;
+	return rc;
+}
+
+int capture_holds(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!real.cuStreamIsCapturing)
+		return 0;
+	/* The legacy stream answers with an error while another stream captures: then it cannot be used. */
+	return real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+#define BODY(symbol, params, args)                                                                 \
+	CUresult symbol params                                                                     \
+	{                                                                                          \
+		return began(real.symbol args);                                                    \
+	}
+
+BODY(cuStreamBeginCapture, (CUstream stream), (stream))
+BODY(cuStreamBeginCapture_ptsz, (CUstream stream), (stream))
+BODY(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BODY(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+#if CUDA_VERSION >= 12030
+BODY(cuStreamBeginCaptureToGraph,
+     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode),
+     (stream, graph, dependencies, edges, count, mode))
+BODY(cuStreamBeginCaptureToGraph_ptsz,
+     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode),
+     (stream, graph, dependencies, edges, count, mode))
+#endif
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	return ended(real.cuStreamEndCapture(stream, graph));
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+	return ended(real.cuStreamEndCapture_ptsz(stream, graph));
+}

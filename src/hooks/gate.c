@@ -1,0 +1,88 @@
+/* Gates; gate.h tells what they are. Only the program's own threads call the driver here. */
+#include <errno.h>
+
+#include "hooks/capture.h"
+#include "hooks/gate.h"
+#include "hooks/hooks.h"
+#include "sched/sched.h"
+
+#define WORDS_BYTES  4096u
+#define SAMPLE_WORD  16u
+
+enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT };
+
+static int make_words(struct gate *gate, struct sched *sched)
+{
+	void *host = NULL;
+
+	if (!real.cuStreamWaitValue32_v2 || !real.cuMemHostAlloc || !real.cuMemHostGetDevicePointer_v2)
+		return -ENOSYS;
+	if (real.cuMemHostAlloc(&host, WORDS_BYTES,
+				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+		return -ENOMEM;
+	if (real.cuMemHostGetDevicePointer_v2(&gate->device_words, host, 0) != CUDA_SUCCESS) {
+		real.cuMemFreeHost(host);
+		return -ENOSYS;
+	}
+	gate->words = host;
+	atomic_store(&gate->words[SAMPLE_WORD], 0);
+	sched_move_gate(sched, &gate->words[0]);
+	return 0;
+}
+
+int gate_usable(struct gate *gate, struct sched *sched)
+{
+	uint32_t state = atomic_load_explicit(&gate->state, memory_order_acquire);
+
+	if (state == GATE_USABLE)
+		return 1;
+	if (state != GATE_UNTRIED || atomic_load(&captures_active))
+		return 0;
+	if (!atomic_compare_exchange_strong(&gate->state, &state, GATE_MAKING))
+		return 0;
+	state = make_words(gate, sched) == 0 ? GATE_USABLE : GATE_ABSENT;
+	atomic_store_explicit(&gate->state, state, memory_order_release);
+	return state == GATE_USABLE;
+}
+
+/* The per-thread default stream is one handle for many streams: told apart by the thread's errno. */
+static uint32_t stream_hash(CUstream stream)
+{
+	uintptr_t id = (uintptr_t)stream;
+
+	if (stream == CU_STREAM_PER_THREAD)
+		id ^= (uintptr_t)&errno;
+	id *= 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(id >> 32) | 1;
+}
+
+int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk)
+{
+	uint32_t hash = stream_hash(stream);
+	_Atomic uint64_t *entry = &gate->waited[hash / 2 % GATE_STREAMS];
+	uint64_t mark = (uint64_t)hash << 32 | chunk;
+	CUresult rc;
+
+	if (atomic_load_explicit(entry, memory_order_relaxed) == mark)
+		return 0;
+	rc = real.cuStreamWaitValue32_v2(stream, gate->device_words, chunk,
+					 CU_STREAM_WAIT_VALUE_GEQ);
+	if (rc != CUDA_SUCCESS)
+		return -1;
+	atomic_store_explicit(entry, mark, memory_order_relaxed);
+	return 0;
+}
+
+int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)
+{
+	*ret_ticket = ++gate->sample_next;
+	return real.cuStreamWaitValue32_v2(stream, gate->device_words + SAMPLE_WORD * 4, *ret_ticket,
+					   CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS
+		       ? 0
+		       : -1;
+}
+
+void gate_open_sample(struct gate *gate, uint32_t ticket)
+{
+	atomic_store_explicit(&gate->words[SAMPLE_WORD], ticket, memory_order_release);
+}

@@ -1,0 +1,37 @@
+/*
+ * Gates in the stream: the device waits at a word of pinned host memory until somebody stores a number there.
+ *
+ * Two words per device: one for turns (opened by the service thread), one for samples (closed around a timed launch and
+ * opened by the same thread right after it, so that an idle stream reads like a busy one).
+ */
+#ifndef CUOTA_HOOKS_GATE_H
+#define CUOTA_HOOKS_GATE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "driver/cuda_abi.h"
+
+struct sched;
+
+#define GATE_STREAMS 64u
+
+struct gate {
+	_Atomic uint32_t state; /* 0 untried, 1 being made, 2 usable, 3 not to be had here */
+	_Atomic uint32_t *words; /* pinned: [0] turns, [16] samples (a cache line apart) */
+	CUdeviceptr device_words;
+	_Atomic uint64_t waited[GATE_STREAMS]; /* stream hash << 32 | highest chunk it waits for */
+	uint32_t sample_next;
+};
+
+/* 1 when streams can take gates. Makes the words at the first call, with the current context. */
+int gate_usable(struct gate *gate, struct sched *sched);
+
+/* Makes the stream wait for chunk (once per stream and chunk). 0 or -1 when the driver would not. */
+int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk);
+
+/* Closes the sample gate in front of what comes next; *ret_ticket opens it again. */
+int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket);
+void gate_open_sample(struct gate *gate, uint32_t ticket);
+
+#endif

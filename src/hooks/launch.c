@@ -1,0 +1,309 @@
+/*
+ * Every way to start kernels: charged at launch, timed now and then, held back when cap or turn say so.
+ *
+ * With no quota a body is two loads, a compare and the driver's call. With one that does not bind it adds a hash look-up
+ * and an atomic add. Nothing here runs on a capturing stream.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "hooks/capture.h"
+#include "hooks/hooks.h"
+#include "hooks/launch.h"
+#include "hooks/process.h"
+
+#define UNKNOWN_MAX	4u		  /* launches of a kind never timed that may be under way under a cap */
+#define UNKNOWN_WAIT_NS (100 * NS_PER_MS) /* then each waits at most so long for the first sample */
+
+struct launching {
+	struct device_tenant *device;
+	struct launcher *launcher;
+	struct cost *cost;
+	struct sample *sample;
+	CUstream stream;
+	uint64_t charged_ns;
+	int want_sample;
+};
+
+struct shape {
+	uint32_t gx, gy, gz, bx, by, bz, shared;
+};
+
+static uint64_t launch_key(const void *function, const struct shape *s)
+{
+	uint64_t h = (uintptr_t)function;
+
+	h = (h ^ ((uint64_t)s->gx << 32 | s->gy)) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 29 ^ ((uint64_t)s->gz << 40 | (uint64_t)s->bx << 20 | s->by)) *
+	    0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 32 ^ ((uint64_t)s->bz << 32 | s->shared)) * 0x94d049bb133111ebull;
+	return h | 1;
+}
+
+/* The per-thread default stream by its own handle, so that one set of driver calls serves both ABIs. */
+static CUstream explicit_stream(CUstream stream, int per_thread)
+{
+	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+}
+
+static void wake(struct launching *l, unsigned slot)
+{
+	struct slot_sm *sm;
+
+	if (slot == 0 || slot > LEDGER_SLOTS)
+		return;
+	sm = &l->device->ledger.file->slot[slot - 1].sm;
+	atomic_fetch_add(&sm->turn_futex, 1);
+	futex_wake(&sm->turn_futex, INT32_MAX);
+}
+
+static void wait_on_host(struct launching *l, const struct admit_result *admit, uint64_t now)
+{
+	struct sched *sched = &l->launcher->sched;
+	uint32_t seen = atomic_load(&sched->slot_sm->turn_futex);
+	uint64_t waited;
+
+	if (admit->until_ns > now)
+		futex_wait(&sched->slot_sm->turn_futex, seen, admit->until_ns - now);
+	else
+		futex_wait(&sched->slot_sm->turn_futex, seen, TURN_GRACE_NS);
+	waited = clock_now_ns() - now;
+	atomic_fetch_add_explicit(&sched->group_sm->throttled_ns, waited, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->throttled_ns, waited, memory_order_relaxed);
+}
+
+/* Under a cap a deep queue of kernels that nobody has timed yet would run before it is paid for. */
+static void wait_for_first_sample(struct launching *l)
+{
+	struct sched *sched = &l->launcher->sched;
+	uint32_t cap = atomic_load(&sched->member->sm_cap_bp);
+	uint64_t end;
+
+	if (atomic_load(&l->cost->samples) || !cap || cap >= QUOTA_SM_NONE ||
+	    atomic_load(&l->cost->guessed) <= UNKNOWN_MAX)
+		return;
+	end = clock_now_ns() + UNKNOWN_WAIT_NS;
+	while (!atomic_load(&l->cost->samples) && atomic_load(&l->launcher->sampler.pending) &&
+	       clock_now_ns() < end) {
+		struct timespec nap = {0, 50000};
+
+		nanosleep(&nap, NULL);
+		sample_collect(&l->launcher->sampler, sched);
+	}
+}
+
+/* Pays, waits or gates as the scheduler says; 1 when the stream now waits at a turn's gate. */
+static int admit(struct launching *l)
+{
+	struct launcher *launcher = l->launcher;
+	struct sched *sched = &launcher->sched;
+	int can_gate = sched->use_turns && !sched_is_dense(sched) &&
+		       gate_usable(&launcher->gate, sched);
+	struct admit_result result;
+	uint64_t now;
+
+	for (;;) {
+		enum admission what;
+
+		now = clock_now_ns();
+		what = sched_admit(sched, l->charged_ns, now, can_gate, &result);
+		wake(l, result.wake);
+		if (result.kick)
+			service_kick();
+		if (what == ADMIT_GO)
+			return 0;
+		if (what == ADMIT_GATE)
+			return gate_wait_turn(&launcher->gate, l->stream, result.chunk) == 0;
+		wait_on_host(l, &result, now);
+		sample_collect(&launcher->sampler, sched);
+	}
+}
+
+static int launch_slow(struct launching *l, int flows)
+{
+	struct launcher *launcher = l->launcher;
+	int saved = errno, gated = 0;
+
+	sample_collect(&launcher->sampler, &launcher->sched);
+	wait_for_first_sample(l);
+	if (!flows)
+		gated = admit(l);
+	l->sample = NULL;
+	if (l->want_sample) {
+		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
+					 l->stream, l->cost, l->charged_ns, gated);
+		if (!l->sample)
+			cost_sample_failed(l->cost);
+	}
+	errno = saved;
+	return l->sample != NULL;
+}
+
+/* 1 when launch_end() must follow; 0 when the caller just makes the driver's call. */
+static inline int launch_begin(struct launching *l, const void *function, const struct shape *shape,
+			       CUstream stream, int per_thread)
+{
+	int flows;
+
+	if (tenant_state() != TENANT_ON)
+		return 0;
+	l->stream = explicit_stream(stream, per_thread);
+	if (capture_is_on(l->stream))
+		return 0;
+	l->device = tenant_of_launch();
+	if (!l->device)
+		return 0;
+	l->launcher = (struct launcher *)l->device->sched;
+	if (!l->launcher->sched.metering)
+		return 0;
+	l->cost = costs_find(&l->launcher->sched.costs, launch_key(function, shape));
+	l->charged_ns = cost_launch(l->cost, &l->want_sample);
+	flows = sched_flows(&l->launcher->sched, l->charged_ns);
+	if (__builtin_expect(flows && !l->want_sample, 1))
+		return 0;
+	return launch_slow(l, flows);
+}
+
+static void launch_end(struct launching *l, CUresult rc)
+{
+	int saved = errno;
+
+	sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
+	errno = saved;
+}
+
+#define LAUNCH(symbol, function, shape, stream, per_thread, args)                                  \
+	do {                                                                                       \
+		struct launching l_;                                                               \
+		CUresult rc_;                                                                      \
+                                                                                                   \
+		if (!launch_begin(&l_, function, shape, stream, per_thread))                       \
+			return real.symbol args;                                                   \
+		rc_ = real.symbol args;                                                            \
+		launch_end(&l_, rc_);                                                              \
+		return rc_;                                                                        \
+	} while (0)
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+			CUstream stream, void **params, void **extra)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(cuLaunchKernel, f, &s, stream, 0,
+	       (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+			     CUstream stream, void **params, void **extra)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(cuLaunchKernel_ptsz, f, &s, stream, 1,
+	       (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+}
+
+static struct shape config_shape(const CUlaunchConfig *c)
+{
+	if (!c)
+		return (struct shape){0};
+	return (struct shape){c->gridDimX,  c->gridDimY,  c->gridDimZ,	     c->blockDimX,
+			      c->blockDimY, c->blockDimZ, c->sharedMemBytes};
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+	struct shape s = config_shape(config);
+
+	LAUNCH(cuLaunchKernelEx, f, &s, config ? config->hStream : NULL, 0,
+	       (config, f, params, extra));
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
+			       void **extra)
+{
+	struct shape s = config_shape(config);
+
+	LAUNCH(cuLaunchKernelEx_ptsz, f, &s, config ? config->hStream : NULL, 1,
+	       (config, f, params, extra));
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+				   unsigned int bx, unsigned int by, unsigned int bz,
+				   unsigned int shared, CUstream stream, void **params)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(cuLaunchCooperativeKernel, f, &s, stream, 0,
+	       (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy,
+					unsigned int gz, unsigned int bx, unsigned int by,
+					unsigned int bz, unsigned int shared, CUstream stream,
+					void **params)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(cuLaunchCooperativeKernel_ptsz, f, &s, stream, 1,
+	       (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+}
+
+/* One launch on several devices at once: gating one of them could stall the others, so each is charged, none
+ * is held back. */
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
+					      unsigned int flags)
+{
+	for (unsigned i = 0; list && i < count && tenant_state() == TENANT_ON; i++) {
+		CUDA_LAUNCH_PARAMS *p = &list[i];
+		struct shape s = {p->gridDimX,	p->gridDimY,  p->gridDimZ,	p->blockDimX,
+				  p->blockDimY, p->blockDimZ, p->sharedMemBytes};
+		struct device_tenant *device = tenant_of_stream(p->hStream);
+		int sample;
+
+		if (device)
+			sched_flows(device->sched,
+				    cost_launch(costs_find(&device->sched->costs,
+							   launch_key(p->function, &s)),
+						&sample));
+	}
+	return real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+}
+
+CUresult cuLaunch(CUfunction f)
+{
+	struct shape s = {1, 1, 1, 0, 0, 0, 0};
+
+	LAUNCH(cuLaunch, f, &s, NULL, 0, (f));
+}
+
+CUresult cuLaunchGrid(CUfunction f, int width, int height)
+{
+	struct shape s = {(uint32_t)width, (uint32_t)height, 1, 0, 0, 0, 0};
+
+	LAUNCH(cuLaunchGrid, f, &s, NULL, 0, (f, width, height));
+}
+
+CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
+{
+	struct shape s = {(uint32_t)width, (uint32_t)height, 1, 0, 0, 0, 0};
+
+	LAUNCH(cuLaunchGridAsync, f, &s, stream, 0, (f, width, height, stream));
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	struct shape s = {0};
+
+	LAUNCH(cuGraphLaunch, exec, &s, stream, 0, (exec, stream));
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
+{
+	struct shape s = {0};
+
+	LAUNCH(cuGraphLaunch_ptsz, exec, &s, stream, 1, (exec, stream));
+}

@@ -1,0 +1,146 @@
+/* Timed samples; sample.h tells why. Everything runs on the program's own launching thread. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "hooks/capture.h"
+#include "hooks/hooks.h"
+#include "hooks/sample.h"
+#include "sched/sched.h"
+
+enum { SAMPLE_FREE, SAMPLE_FILLING, SAMPLE_FLYING, SAMPLE_READING };
+
+/* Events belong to the context they were made in: prefer a slot that has them, else a virgin one. */
+static struct sample *claim(struct sampler *sampler, CUcontext context)
+{
+	struct sample *virgin = NULL;
+
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct sample *sample = &sampler->samples[i];
+		uint32_t free = SAMPLE_FREE;
+
+		if (atomic_load_explicit(&sample->state, memory_order_relaxed) != SAMPLE_FREE)
+			continue;
+		if (sample->context != context) {
+			if (!virgin && !sample->context)
+				virgin = sample;
+			continue;
+		}
+		if (atomic_compare_exchange_strong(&sample->state, &free, SAMPLE_FILLING)) {
+			if (sample->context == context)
+				return sample;
+			atomic_store(&sample->state, SAMPLE_FREE);
+		}
+	}
+	if (virgin) {
+		uint32_t free = SAMPLE_FREE;
+
+		if (!atomic_compare_exchange_strong(&virgin->state, &free, SAMPLE_FILLING))
+			return NULL;
+		if (virgin->context == NULL && real.cuEventCreate(&virgin->before, 0) == CUDA_SUCCESS) {
+			if (real.cuEventCreate(&virgin->after, 0) == CUDA_SUCCESS) {
+				virgin->context = context;
+				return virgin;
+			}
+			real.cuEventDestroy_v2(virgin->before);
+		}
+		atomic_store(&virgin->state, SAMPLE_FREE);
+	}
+	return NULL;
+}
+
+/* An idle stream needs the gate; a busy one must not get it (its queue may be full, and then the launch call
+ * would wait for the gate that it is to open). */
+static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, struct cost *cost)
+{
+	return atomic_load_explicit(&cost->mean_ns, memory_order_relaxed) < SAMPLE_GATE_MAX_NS &&
+	       gate_usable(gate, sched) && real.cuStreamQuery(stream) == CUDA_SUCCESS;
+}
+
+struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
+			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate)
+{
+	struct sample *sample;
+	uint32_t unlocked = 0;
+	CUcontext context;
+
+	if (atomic_load(&captures_active) || real.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+		return NULL;
+	sample = claim(sampler, context);
+	if (!sample)
+		return NULL;
+	sample->cost = cost;
+	sample->charged_ns = charged_ns;
+	sample->ticket = 0;
+	if (!behind_gate && wants_gate(gate, sched, stream, cost) &&
+	    atomic_compare_exchange_strong(&sampler->gate_lock, &unlocked, 1)) {
+		if (gate_close_sample(gate, stream, &sample->ticket) != 0) {
+			sample->ticket = 0;
+			atomic_store(&sampler->gate_lock, 0);
+		}
+	}
+	if (real.cuEventRecord(sample->before, stream) != CUDA_SUCCESS) {
+		sample_end(sampler, gate, sample, stream, CUDA_ERROR_UNKNOWN);
+		return NULL;
+	}
+	return sample;
+}
+
+void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sample, CUstream stream,
+		CUresult launched)
+{
+	CUresult rc = launched;
+
+	if (rc == CUDA_SUCCESS)
+		rc = real.cuEventRecord(sample->after, stream);
+	if (sample->ticket) {
+		gate_open_sample(gate, sample->ticket);
+		atomic_store(&sampler->gate_lock, 0);
+	}
+	if (rc != CUDA_SUCCESS) {
+		cost_sample_failed(sample->cost);
+		atomic_store_explicit(&sample->state, SAMPLE_FREE, memory_order_release);
+		return;
+	}
+	atomic_store_explicit(&sample->state, SAMPLE_FLYING, memory_order_release);
+	atomic_fetch_add(&sampler->pending, 1);
+}
+
+static void read_one(struct sampler *sampler, struct sched *sched, struct sample *sample)
+{
+	uint32_t flying = SAMPLE_FLYING;
+	float ms = 0;
+	CUresult rc;
+
+	if (atomic_load_explicit(&sample->state, memory_order_relaxed) != SAMPLE_FLYING ||
+	    !atomic_compare_exchange_strong(&sample->state, &flying, SAMPLE_READING))
+		return;
+	rc = real.cuEventQuery(sample->after);
+	if (rc == CUDA_ERROR_NOT_READY) {
+		atomic_store(&sample->state, SAMPLE_FLYING);
+		return;
+	}
+	if (rc == CUDA_SUCCESS)
+		rc = real.cuEventElapsedTime(&ms, sample->before, sample->after);
+	atomic_fetch_sub(&sampler->pending, 1);
+	if (rc == CUDA_SUCCESS) {
+		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS;
+
+		sched_correct(sched,
+			      cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns),
+			      clock_now_ns());
+	} else {
+		/* The context is gone, and its events with it. */
+		sample->context = NULL;
+		cost_sample_failed(sample->cost);
+	}
+	atomic_store_explicit(&sample->state, SAMPLE_FREE, memory_order_release);
+}
+
+void sample_collect(struct sampler *sampler, struct sched *sched)
+{
+	if (atomic_load_explicit(&sampler->pending, memory_order_relaxed) == 0 ||
+	    atomic_load(&captures_active))
+		return;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		read_one(sampler, sched, &sampler->samples[i]);
+}

@@ -1,0 +1,12 @@
+/* cuInit: where a malformed quota stops the program, loudly, instead of running it without one. */
+#include "hooks/hooks.h"
+#include "hooks/tenant.h"
+
+CUresult cuInit(unsigned int flags)
+{
+	if (hooks_load() != 0)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (tenant_state() == TENANT_REFUSED)
+		return CUDA_ERROR_NOT_PERMITTED;
+	return real.cuInit(flags);
+}

@@ -1,0 +1,104 @@
+/* The cost model; costs.h tells why. Plain arithmetic on a table, tested with made-up samples. */
+#include "sched/costs.h"
+
+#define MEAN_SHIFT   3	/* weight of a new sample: 1/8, once there are that many */
+#define OUTLIER_RUN  3u /* that many high samples in a row are the truth, not other contexts' slices */
+#define PROBES	     16u
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 32;
+	x *= 0x9e3779b97f4a7c15ull;
+	return x ^ x >> 29;
+}
+
+struct cost *costs_find(struct costs *costs, uint64_t key)
+{
+	uint32_t at = (uint32_t)mix(key) & (COSTS_ENTRIES - 1);
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct cost *cost = &costs->entries[(at + i) & (COSTS_ENTRIES - 1)];
+		uint64_t have = atomic_load_explicit(&cost->key, memory_order_relaxed);
+
+		if (have == key)
+			return cost;
+		if (have == 0 &&
+		    (atomic_compare_exchange_strong_explicit(
+			     &cost->key, &have, key, memory_order_relaxed, memory_order_relaxed) ||
+		     have == key))
+			return cost;
+	}
+	return &costs->entries[COSTS_ENTRIES - 1];
+}
+
+/* Timing a launch costs some 5 us of host time: spend at most about a hundredth of the kernel's on it. */
+static uint32_t sample_gap(uint64_t mean_ns)
+{
+	uint64_t gap;
+
+	if (mean_ns >= COST_LONG_NS)
+		return 1;
+	gap = COST_LONG_NS / (mean_ns ? mean_ns : 1);
+	return gap > COST_SAMPLE_GAP ? COST_SAMPLE_GAP : (uint32_t)gap;
+}
+
+uint64_t cost_launch(struct cost *cost, int *ret_sample)
+{
+	uint64_t mean = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed);
+	uint32_t left = atomic_load_explicit(&cost->countdown, memory_order_relaxed);
+
+	if (left > 1) {
+		atomic_store_explicit(&cost->countdown, left - 1, memory_order_relaxed);
+		*ret_sample = 0;
+	} else if (left == 1) {
+		atomic_store_explicit(&cost->countdown, sample_gap(mean), memory_order_relaxed);
+		*ret_sample = 1;
+	} else {
+		/* The very first may load code and synchronise: never timed, never behind a closed gate. */
+		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
+		*ret_sample = 0;
+	}
+	if (mean)
+		return mean;
+	atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
+	return COST_GUESS_NS;
+}
+
+int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns)
+{
+	uint64_t mean = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed);
+	uint32_t samples = atomic_load_explicit(&cost->samples, memory_order_relaxed);
+	uint32_t shift = samples < 2 ? 1 : samples < 4 ? 2 : MEAN_SHIFT;
+
+	if (measured_ns == 0)
+		measured_ns = 1;
+	if (samples == 0 || mean == 0) {
+		uint32_t guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
+
+		atomic_store_explicit(&cost->mean_ns, measured_ns, memory_order_relaxed);
+		atomic_store_explicit(&cost->samples, 1, memory_order_relaxed);
+		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
+		return ((int64_t)measured_ns - COST_GUESS_NS) * (int64_t)guessed;
+	}
+	/* A slice of another context inside the pair shows as a jump; believe it only when it stays. */
+	if (measured_ns > mean * 2 + 20000) {
+		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1 <
+		    OUTLIER_RUN)
+			return 0;
+	} else {
+		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
+	}
+	atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
+	if (samples < COST_EARLY)
+		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
+	mean = (uint64_t)((int64_t)mean + (((int64_t)measured_ns - (int64_t)mean) >> shift));
+	atomic_store_explicit(&cost->mean_ns, mean ? mean : 1, memory_order_relaxed);
+	if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS)
+		return 0; /* one in many: the mean carries it */
+	return (int64_t)measured_ns - (int64_t)charged_ns;
+}
+
+void cost_sample_failed(struct cost *cost)
+{
+	atomic_store_explicit(&cost->countdown, 2, memory_order_relaxed);
+}

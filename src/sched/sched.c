@@ -1,0 +1,309 @@
+/* The launch path's decisions; sched.h tells the idea. Time is an argument; nothing here waits or calls CUDA. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "sched/bucket.h"
+#include "sched/sched.h"
+
+#define LOAD(p)	   atomic_load_explicit(p, memory_order_acquire)
+#define STORE(p, v) atomic_store_explicit(p, v, memory_order_release)
+
+/* An owner word never equals this (its slot part is out of range), so "not flowing" can not match. */
+#define NOT_FLOWING UINT64_MAX
+
+#define DENSE_BP 8500u
+
+/* Where in the ledger we look; the member's own numbers are in private memory and were checked. */
+static void point(struct sched *sched)
+{
+	const struct member *member = sched->member;
+	struct ledger_file *file = member->ledger->file;
+
+	sched->group_sm = &file->group[member->group].sm;
+	sched->slot_sm = &file->slot[member->slot].sm;
+	sched->turns = (struct turns){file, member->slot, member->group};
+	sched->owner = sched->use_turns ? &file->turn.owner : &sched->nobody;
+}
+
+void sched_rebind(struct sched *sched)
+{
+	if (sched->turns.file == sched->member->ledger->file &&
+	    sched->turns.slot == sched->member->slot && sched->turns.group == sched->member->group)
+		return;
+	point(sched);
+	if (sched->use_turns)
+		STORE(&sched->flowing, NOT_FLOWING);
+}
+
+void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
+		int contexts_overlap)
+{
+	memset(sched, 0, sizeof(*sched));
+	sched->member = member;
+	sched->metering = 1;
+	sched->use_turns = mode == SCHED_TURNS || (mode == SCHED_AUTO && !contexts_overlap);
+	if (member->ledger->private_copy)
+		sched->use_turns = 0;
+	point(sched);
+	sched->flowing = sched->use_turns ? NOT_FLOWING : 0;
+	sched->open = &sched->open_word;
+	sched->chunk = 1;
+}
+
+static void lock(struct sched *sched)
+{
+	uint32_t free = 0;
+
+	while (!atomic_compare_exchange_weak_explicit(&sched->lock, &free, 1, memory_order_acquire,
+						      memory_order_relaxed)) {
+		free = 0;
+		cpu_relax();
+	}
+}
+
+static void unlock(struct sched *sched)
+{
+	STORE(&sched->lock, 0);
+}
+
+/* Pays `busy_ns` that goes to the device now. */
+static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
+{
+	uint32_t launches = atomic_exchange_explicit(&sched->pending_launches, 0,
+						     memory_order_relaxed);
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	uint64_t until;
+
+	STORE(&sched->last_flush_ns, now_ns);
+	if (!busy_ns)
+		return;
+	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->group_sm->launches, launches, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->launches, launches, memory_order_relaxed);
+	STORE(&sched->group_sm->last_busy_ns, now_ns);
+	if (cap && cap < QUOTA_SM_NONE)
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap);
+	turn_charge(&sched->turns, busy_ns);
+	until = LOAD(&sched->slot_sm->busy_until_ns);
+	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
+	atomic_fetch_add_explicit(&sched->turn_busy_ns, busy_ns, memory_order_relaxed);
+}
+
+static void pay_pending(struct sched *sched, uint64_t now_ns)
+{
+	pay(sched, atomic_exchange_explicit(&sched->pending_ns, 0, memory_order_relaxed), now_ns);
+}
+
+/* The turn is ours from now: remember when, to see how dense the program is in it. */
+static void begin_turn(struct sched *sched, uint64_t word, uint64_t now_ns)
+{
+	if (LOAD(&sched->flowing) == word)
+		return;
+	STORE(&sched->turn_began_ns, now_ns);
+	STORE(&sched->turn_busy_ns, 0);
+	STORE(&sched->flowing, word);
+}
+
+static void end_turn(struct sched *sched, uint64_t now_ns)
+{
+	uint64_t began = LOAD(&sched->turn_began_ns), busy = LOAD(&sched->turn_busy_ns);
+	uint32_t old = LOAD(&sched->density_bp), now_bp;
+
+	if (LOAD(&sched->flowing) == NOT_FLOWING)
+		return;
+	STORE(&sched->flowing, NOT_FLOWING);
+	if (now_ns <= began || now_ns - began < NS_PER_MS)
+		return;
+	now_bp = busy >= now_ns - began ? 10000u : (uint32_t)(busy * 10000 / (now_ns - began));
+	STORE(&sched->density_bp, old ? (old * 3 + now_bp) / 4 : now_bp);
+}
+
+int sched_is_dense(const struct sched *sched)
+{
+	return LOAD(&sched->density_bp) >= DENSE_BP;
+}
+
+/* Puts a launch behind the gate. Under the lock. */
+static uint32_t into_chunk(struct sched *sched, uint64_t cost_ns)
+{
+	uint32_t at;
+
+	if ((int32_t)(LOAD(sched->open) - sched->chunk) >= 0 || sched->chunk_ns >= SCHED_CHUNK_NS) {
+		sched->chunk++;
+		sched->chunk_ns = 0;
+		at = sched->chunk % SCHED_CHUNKS;
+		sched->ring_ns[at] = 0;
+		sched->ring_launches[at] = 0;
+	}
+	at = sched->chunk % SCHED_CHUNKS;
+	sched->chunk_ns += cost_ns;
+	sched->ring_ns[at] += cost_ns;
+	sched->ring_launches[at]++;
+	sched->closed_launches++;
+	return sched->chunk;
+}
+
+static int backlog_full(const struct sched *sched)
+{
+	return sched->closed_launches >= SCHED_QUEUE_MAX ||
+	       sched->chunk - LOAD(sched->open) >= SCHED_CHUNKS - 1;
+}
+
+/* No turn: a gate in the stream, or a wait on the host. */
+static enum admission hold_back(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
+				int can_gate, struct admit_result *ret)
+{
+	enum admission what = ADMIT_WAIT;
+
+	end_turn(sched, now_ns);
+	if (!can_gate)
+		return what;
+	lock(sched);
+	if (!backlog_full(sched)) {
+		ret->chunk = into_chunk(sched, cost_ns);
+		ret->kick = sched->closed_launches == 1;
+		what = ADMIT_GATE;
+	}
+	unlock(sched);
+	/* A gated launch is paid when its chunk opens. */
+	if (what == ADMIT_GATE)
+		atomic_fetch_sub_explicit(&sched->pending_ns, cost_ns, memory_order_relaxed);
+	return what;
+}
+
+static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
+				 int can_gate, struct admit_result *ret)
+{
+	uint64_t word;
+
+	/* With launches behind the gate, later ones must not overtake them: the tick takes the turn. */
+	if (LOAD(&sched->slot_sm->want) && sched->closed_launches && can_gate)
+		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
+	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
+		if (sched->closed_launches == 0) {
+			begin_turn(sched, word, now_ns);
+			return ADMIT_GO;
+		}
+		ret->until_ns = now_ns + TURN_GRACE_NS; /* the tick opens the backlog first */
+		ret->kick = 1;
+		return can_gate ? hold_back(sched, cost_ns, now_ns, can_gate, ret) : ADMIT_WAIT;
+	}
+	return hold_back(sched, cost_ns, now_ns, can_gate, ret);
+}
+
+enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
+			   struct admit_result *ret)
+{
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	enum admission what = ADMIT_GO;
+
+	memset(ret, 0, sizeof(*ret));
+	if (cap && cap < QUOTA_SM_NONE) {
+		uint64_t batch = sched->use_turns && turn_contended(&sched->turns) ? SCHED_BATCH_NS
+										   : 0;
+
+		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
+		if (ret->until_ns) {
+			ret->for_cap = 1;
+			if (sched->use_turns && sched->closed_launches == 0)
+				turn_forget(&sched->turns);
+			return ADMIT_WAIT;
+		}
+	}
+	if (sched->use_turns)
+		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
+	if (what == ADMIT_GO)
+		pay_pending(sched, now_ns);
+	return what;
+}
+
+void sched_move_gate(struct sched *sched, _Atomic uint32_t *word)
+{
+	lock(sched);
+	STORE(word, LOAD(sched->open));
+	sched->open = word;
+	unlock(sched);
+}
+
+void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
+{
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+
+	if (delta_ns == 0)
+		return;
+	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, (uint64_t)delta_ns,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, (uint64_t)delta_ns,
+				  memory_order_relaxed);
+	if (cap && cap < QUOTA_SM_NONE)
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap);
+	if (delta_ns > 0)
+		turn_charge(&sched->turns, (uint64_t)delta_ns);
+}
+
+/* Opens closed chunks that fit into what is left of the lease; 1 when none is left closed. */
+static int open_chunks(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
+{
+	uint64_t until = LOAD(&sched->turns.file->turn.until_ns);
+	uint64_t busy_until = LOAD(&sched->slot_sm->busy_until_ns);
+	uint64_t room, paid = 0;
+	uint32_t open = LOAD(sched->open);
+	int all;
+
+	if (until == 0 || until > now_ns + TURN_QUANTUM_NS)
+		until = now_ns + TURN_QUANTUM_NS;
+	room = until > busy_until && busy_until > now_ns ? until - busy_until : until - now_ns;
+	if (busy_until >= until)
+		room = 0;
+	lock(sched);
+	while (open != sched->chunk && paid < room) {
+		uint32_t at = ++open % SCHED_CHUNKS;
+
+		paid += sched->ring_ns[at];
+		sched->closed_launches -= sched->ring_launches[at];
+		sched->ring_launches[at] = 0;
+	}
+	all = open == sched->chunk;
+	STORE(sched->open, open);
+	unlock(sched);
+	atomic_fetch_add_explicit(&sched->opened_futex, 1, memory_order_release);
+	*ret_paid_ns = paid;
+	return all;
+}
+
+/* Gated work waits: try for the turn, open what fits. */
+static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
+{
+	uint64_t word, look = 0, paid;
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+
+	if (cap && cap < QUOTA_SM_NONE) {
+		look = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, SCHED_BATCH_NS);
+		if (look)
+			return look;
+	}
+	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
+		return look;
+	if (open_chunks(sched, now_ns, &paid))
+		begin_turn(sched, word, now_ns);
+	pay(sched, paid, now_ns);
+	if (LOAD(&sched->flowing) == word)
+		return 0;
+	look = LOAD(&sched->slot_sm->busy_until_ns);
+	return look > now_ns + TURN_EARLY_NS ? look - TURN_EARLY_NS : now_ns + TURN_EARLY_NS;
+}
+
+uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
+{
+	uint64_t next = 0, flushed = LOAD(&sched->last_flush_ns);
+
+	*ret_wake = 0;
+	if (sched->use_turns && sched->closed_launches)
+		next = tick_gate(sched, now_ns, ret_wake);
+	if (LOAD(&sched->pending_ns) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
+	    LOAD(&sched->flowing) == LOAD(sched->owner))
+		pay_pending(sched, now_ns);
+	return next;
+}

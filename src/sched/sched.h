@@ -1,0 +1,122 @@
+/*
+ * SM time of one process on one device: meter, cap and turn behind the launch path.
+ *
+ * A launch is charged its cost (sched/costs.h) with one atomic add. Every SCHED_FLUSH_NS of charged time the
+ * launching thread looks at the clock, pays into the group's bucket and checks the turn; in between it only
+ * compares two words. The decision is returned, not acted upon: the hook waits on the host, or puts a gate
+ * into the stream, and tests do neither.
+ *
+ * The gate. Launches are numbered in chunks of some SCHED_CHUNK_NS of predicted work. While the device is not ours
+ * a launch is told its chunk, and the hook makes its stream wait until the word `open` (host memory that the
+ * device can read) has reached it. sched_tick(), called by the service thread, takes the turn and opens as many
+ * chunks as fit the lease, with plain stores: no driver call, hence no deadlock with a program thread that holds
+ * a driver lock. docs/sm-time.md has the measurements.
+ *
+ * Threads: sched_flows() and sched_admit() on any thread, sched_tick() on the service thread. The lock (rank SCHED,
+ * inside no other, never across a driver call) guards the chunk ring.
+ */
+#ifndef CUOTA_SCHED_SCHED_H
+#define CUOTA_SCHED_SCHED_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "ledger/ledger.h"
+#include "sched/costs.h"
+#include "sched/turns.h"
+
+#define SCHED_FLUSH_NS	    50000u   /* charged time between looks at the clock */
+#define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
+#define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
+#define SCHED_QUEUE_MAX	    600u     /* launches behind closed gates: the driver queues about 1,000 */
+#define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
+#define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
+
+struct sched {
+	struct member *member;
+	struct group_sm *group_sm;
+	struct slot_sm *slot_sm;
+	struct turns turns;
+	int use_turns; /* else caps by rate only */
+	int metering;  /* 0: SCHED_OFF with no one to show it to */
+
+	_Atomic uint64_t pending_ns; /* charged, not yet paid */
+	_Atomic uint32_t pending_launches;
+	_Atomic uint64_t last_flush_ns;
+	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
+	_Atomic uint64_t nobody; /* stays 0 */
+	_Atomic uint64_t flowing; /* what *owner reads while launches may flow; never a valid word else */
+
+	/* The gate. */
+	_Atomic uint32_t lock;
+	_Atomic uint32_t *open; /* chunks up to this one may run; own word until the hook gives a pinned one */
+	_Atomic uint32_t open_word;
+	uint32_t chunk;	     /* being filled */
+	uint64_t chunk_ns;   /* predicted work in it */
+	uint32_t closed_launches; /* behind the gate */
+	uint32_t ring_launches[SCHED_CHUNKS];
+	uint64_t ring_ns[SCHED_CHUNKS];
+	_Atomic uint32_t opened_futex; /* bumped when chunks open: back-pressure waits here */
+
+	/* How busy the device is while it is ours: decides between gate and host wait. */
+	_Atomic uint64_t turn_busy_ns, turn_wall_ns, turn_began_ns;
+	_Atomic uint32_t density_bp;
+
+	struct costs costs;
+};
+
+enum admission {
+	ADMIT_GO,   /* launch now */
+	ADMIT_WAIT, /* host: sleep until ret->until_ns or a wake on slot_sm->turn_futex, then ask again */
+	ADMIT_GATE, /* make the stream wait for chunk ret->chunk, then launch */
+};
+
+struct admit_result {
+	uint64_t until_ns;
+	uint32_t chunk;
+	unsigned wake;	/* slot + 1 of a process whose turn_futex to wake, or 0 */
+	int for_cap;	/* the wait is for the cap, not for the turn */
+	int kick;	/* wake our own service thread: it has a turn to take for us */
+};
+
+void sched_init(struct sched *sched, struct member *member, enum sched_mode mode, int contexts_overlap);
+
+/* After the member's seat may have moved: points at its new one. Service thread. */
+void sched_rebind(struct sched *sched);
+
+/* Charges a launch; 1 when it may go at once (the common case: an add, two loads). */
+static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
+{
+	uint64_t pending = atomic_fetch_add_explicit(&sched->pending_ns, cost_ns,
+						     memory_order_relaxed) +
+			   cost_ns;
+
+	return pending < SCHED_FLUSH_NS &&
+	       atomic_load_explicit(sched->owner, memory_order_relaxed) ==
+		       atomic_load_explicit(&sched->flowing, memory_order_relaxed);
+}
+
+/*
+ * The slow path, after sched_flows() said 0: pays what is pending and decides. `cost_ns` is the launch's own
+ * (already charged). can_gate: this launch's stream can take a gate. Ask again after ADMIT_WAIT.
+ */
+enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
+			   struct admit_result *ret);
+
+/* Moves the gate's word to memory that the device can read; keeps its value. */
+void sched_move_gate(struct sched *sched, _Atomic uint32_t *word);
+
+/* A sample came back: corrects the account by delta_ns. */
+void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);
+
+/*
+ * Service thread: takes turns for gated work, opens chunks, pays what was left pending. Returns when it wants
+ * to be called again (0 = only when kicked). *ret_wake as in struct admit_result.
+ */
+uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
+
+/* 1 when the program keeps the device busy on its own: waiting on the host then costs it nothing. */
+int sched_is_dense(const struct sched *sched);
+
+#endif

@@ -1,0 +1,279 @@
+/* Turns over the shared ledger; turns.h tells the idea. Every index read from the file is range-checked. */
+#include <stddef.h>
+
+#include "sched/turns.h"
+
+#define SLOT_MASK 0xffffu
+#define NOBODY	  LEDGER_SLOTS
+
+#define LOAD(p)	   atomic_load_explicit(p, memory_order_acquire)
+#define STORE(p, v) atomic_store_explicit(p, v, memory_order_release)
+
+static unsigned owner_slot(uint64_t word)
+{
+	uint64_t slot = word & SLOT_MASK;
+
+	return slot >= 1 && slot <= LEDGER_SLOTS ? (unsigned)slot - 1 : NOBODY;
+}
+
+static struct group *group_of(const struct turns *turns, unsigned slot)
+{
+	uint32_t index = LOAD(&turns->file->slot[slot].group);
+
+	return index < LEDGER_GROUPS ? &turns->file->group[index] : NULL;
+}
+
+static uint32_t priority_of(const struct group *group)
+{
+	uint32_t priority = LOAD(&group->priority);
+
+	return priority >= PRIORITY_LOW && priority <= PRIORITY_HIGH ? priority : PRIORITY_NORMAL;
+}
+
+static uint32_t weight_of(const struct group *group)
+{
+	uint32_t weight = LOAD(&group->weight);
+
+	return weight >= 1 && weight <= 10000 ? weight : QUOTA_WEIGHT_DEFAULT;
+}
+
+static void want_set(const struct turns *turns, uint64_t now_ns)
+{
+	struct slot_sm *sm = &turns->file->slot[turns->slot].sm;
+
+	if (LOAD(&sm->want))
+		return;
+	STORE(&sm->want_since_ns, now_ns);
+	STORE(&sm->want, 1);
+	atomic_fetch_or_explicit(&turns->file->turn.wanting[turns->slot / 64],
+				 1ull << turns->slot % 64, memory_order_acq_rel);
+}
+
+void turn_forget(const struct turns *turns)
+{
+	STORE(&turns->file->slot[turns->slot].sm.want, 0);
+	atomic_fetch_and_explicit(&turns->file->turn.wanting[turns->slot / 64],
+				  ~(1ull << turns->slot % 64), memory_order_acq_rel);
+}
+
+/* 1 when slot a comes before slot b. */
+static int comes_before(const struct turns *turns, unsigned a, unsigned b)
+{
+	const struct group *ga = group_of(turns, a), *gb = group_of(turns, b);
+	uint64_t va, vb;
+
+	if (!ga || !gb)
+		return ga != NULL;
+	if (priority_of(ga) != priority_of(gb))
+		return priority_of(ga) > priority_of(gb);
+	if (ga != gb) {
+		va = LOAD(&ga->sm.vtime_ns);
+		vb = LOAD(&gb->sm.vtime_ns);
+	} else {
+		va = LOAD(&turns->file->slot[a].sm.vtime_ns);
+		vb = LOAD(&turns->file->slot[b].sm.vtime_ns);
+	}
+	return va < vb;
+}
+
+/* The first in line among those that want the device, `self` included if it is a slot. */
+static unsigned first_in_line(const struct turns *turns, unsigned self)
+{
+	unsigned best = self;
+
+	for (unsigned word = 0; word < LEDGER_SLOTS / 64; word++) {
+		uint64_t bits = LOAD(&turns->file->turn.wanting[word]);
+
+		while (bits) {
+			unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
+			const struct slot *s = &turns->file->slot[slot];
+
+			bits &= bits - 1;
+			if (slot == self || !LOAD(&s->sm.want))
+				continue;
+			if (!slot_alive(s)) {
+				atomic_fetch_and_explicit(&turns->file->turn.wanting[word],
+							  ~(1ull << slot % 64),
+							  memory_order_acq_rel);
+				continue;
+			}
+			if (best == NOBODY || comes_before(turns, slot, best))
+				best = slot;
+		}
+	}
+	return best;
+}
+
+/* The present of virtual time: what the holder's group has now, or had when it last took the turn. */
+static uint64_t present(const struct turns *turns, unsigned holder)
+{
+	uint64_t clock = LOAD(&turns->file->turn.vclock_ns);
+
+	if (holder != NOBODY) {
+		const struct group *group = group_of(turns, holder);
+		uint64_t vtime = group ? LOAD(&group->sm.vtime_ns) : 0;
+
+		if (vtime > clock)
+			clock = vtime;
+	}
+	return clock;
+}
+
+/* A newcomer or sleeper starts at the present, give or take a little: no credit from long ago. */
+static void join_line(const struct turns *turns, uint64_t now_ns, unsigned holder)
+{
+	struct group *group = group_of(turns, turns->slot);
+	uint64_t clock, floor, vtime;
+
+	if (LOAD(&turns->file->slot[turns->slot].sm.want) || !group)
+		return;
+	clock = present(turns, holder);
+	floor = clock > TURN_LAG_NS ? clock - TURN_LAG_NS : 0;
+	vtime = LOAD(&group->sm.vtime_ns);
+	if (vtime < floor)
+		atomic_compare_exchange_strong(&group->sm.vtime_ns, &vtime, floor);
+	want_set(turns, now_ns);
+}
+
+static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64_t *ret_word)
+{
+	struct turn *turn = &turns->file->turn;
+	uint64_t word = ((old >> 16) + 1) << 16 | (turns->slot + 1);
+	uint64_t clock;
+
+	if (!atomic_compare_exchange_strong_explicit(&turn->owner, &old, word, memory_order_acq_rel,
+						     memory_order_acquire))
+		return 0;
+	turn_forget(turns);
+	STORE(&turn->since_ns, now_ns);
+	STORE(&turn->until_ns, first_in_line(turns, NOBODY) != NOBODY ? now_ns + TURN_QUANTUM_NS
+								      : 0);
+	clock = present(turns, turns->slot);
+	STORE(&turn->vclock_ns, clock);
+	atomic_fetch_add_explicit(&turn->switches, 1, memory_order_relaxed);
+	*ret_word = word;
+	return 1;
+}
+
+/* Asks the holder to end: sets its lease if it has none, or shortens it for a higher priority. */
+static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t now_ns)
+{
+	struct turn *turn = &turns->file->turn;
+	uint64_t until = LOAD(&turn->until_ns), since = LOAD(&turn->since_ns);
+	const struct group *mine = group_of(turns, turns->slot), *its = group_of(turns, holder);
+	uint64_t quantum = TURN_QUANTUM_NS, end;
+
+	if (mine && its && priority_of(mine) > priority_of(its))
+		quantum = TURN_QUANTUM_HIGH_NS;
+	end = since + quantum > now_ns ? since + quantum : now_ns;
+	if (end > now_ns + quantum)
+		end = now_ns + quantum; /* a since from the future is damage */
+	if (until == 0 || until > end) {
+		atomic_compare_exchange_strong(&turn->until_ns, &until, end);
+		until = end;
+	}
+	return until;
+}
+
+/* When the holder may be relieved: 0 = now, else the instant to look again. */
+static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t now_ns)
+{
+	uint64_t busy_until, until;
+
+	if (holder == NOBODY || !slot_alive(&turns->file->slot[holder]))
+		return 0;
+	busy_until = LOAD(&turns->file->slot[holder].sm.busy_until_ns);
+	if (busy_until + TURN_GRACE_NS <= now_ns)
+		return 0; /* dry */
+	until = lease_end(turns, holder, now_ns);
+	if (now_ns >= until) {
+		if (busy_until <= now_ns + TURN_EARLY_NS || now_ns >= until + TURN_DRAIN_NS)
+			return 0;
+		until = busy_until - TURN_EARLY_NS;
+		if (until > now_ns + TURN_DRAIN_NS)
+			until = now_ns + TURN_DRAIN_NS;
+		return until;
+	}
+	/* Whichever comes first: it runs dry, or its lease is over. */
+	busy_until += TURN_GRACE_NS;
+	return busy_until < until ? busy_until : until;
+}
+
+enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *ret_word,
+			 uint64_t *ret_look_ns, unsigned *ret_wake)
+{
+	uint64_t word = LOAD(&turns->file->turn.owner), look;
+	unsigned holder = owner_slot(word), first;
+
+	*ret_wake = 0;
+	if (holder == turns->slot) {
+		if (!turn_must_yield(turns, now_ns, ret_wake)) {
+			*ret_word = word;
+			return TURN_HELD;
+		}
+	}
+	join_line(turns, now_ns, holder);
+	look = relief_at(turns, holder, now_ns);
+	first = first_in_line(turns, turns->slot);
+	if (look == 0 && first == turns->slot && take(turns, word, now_ns, ret_word))
+		return TURN_HELD;
+	if (look == 0) {
+		/* Somebody else's: wake it, and take over should it not act. */
+		uint64_t free_since = holder == NOBODY
+					      ? LOAD(&turns->file->turn.since_ns)
+					      : LOAD(&turns->file->slot[holder].sm.busy_until_ns);
+
+		if (now_ns > free_since + TURN_SLOW_NS &&
+		    now_ns > LOAD(&turns->file->slot[turns->slot].sm.want_since_ns) + TURN_SLOW_NS &&
+		    take(turns, word, now_ns, ret_word))
+			return TURN_HELD;
+		*ret_wake = first + 1;
+		look = now_ns + TURN_SLOW_NS;
+	}
+	*ret_look_ns = look;
+	return TURN_WAIT;
+}
+
+int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wake)
+{
+	struct turn *turn = &turns->file->turn;
+	uint64_t until = LOAD(&turn->until_ns);
+	unsigned first;
+
+	*ret_wake = 0;
+	if (until == 0 || now_ns < until)
+		return 0;
+	first = first_in_line(turns, turns->slot);
+	if (first == turns->slot) {
+		/* Nobody comes before us: go on, until somebody asks. */
+		int alone = first_in_line(turns, NOBODY) == NOBODY;
+
+		STORE(&turn->since_ns, now_ns);
+		STORE(&turn->until_ns, alone ? 0 : now_ns + TURN_QUANTUM_NS);
+		return 0;
+	}
+	*ret_wake = first + 1;
+	return 1;
+}
+
+int turn_contended(const struct turns *turns)
+{
+	unsigned holder = owner_slot(LOAD(&turns->file->turn.owner));
+
+	if (holder != NOBODY && holder != turns->slot)
+		return 1;
+	return first_in_line(turns, NOBODY) != NOBODY;
+}
+
+void turn_charge(const struct turns *turns, uint64_t busy_ns)
+{
+	struct group *group = group_of(turns, turns->slot);
+
+	if (!group)
+		return;
+	atomic_fetch_add_explicit(&group->sm.vtime_ns,
+				  busy_ns * QUOTA_WEIGHT_DEFAULT / weight_of(group),
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&turns->file->slot[turns->slot].sm.vtime_ns, busy_ns,
+				  memory_order_relaxed);
+}

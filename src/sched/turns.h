@@ -1,0 +1,63 @@
+/*
+ * Turns: who has the device. Without MPS the kernels of two processes never overlap; the driver alternates
+ * contexts and pays some 0.15 ms whenever one runs dry or its slice ends. Exclusive turns of a few
+ * milliseconds keep almost all of the device (docs/sm-time.md).
+ *
+ * The turn is one word in the ledger: epoch and slot. Nobody hands it over and nobody has to: whoever wants
+ * it looks, at instants that it can compute itself, whether the holder is dry (its predicted work is done), its
+ * lease is over, or it is dead or stopped, and takes it with one compare-and-swap. So no step waits for
+ * another process to act, and since "done" is a prediction, a kernel that waits for a peer merely
+ * shares the device with it for a while instead of deadlocking.
+ *
+ * Who is next: the highest priority, then the group with the least busy time per weight, then the member
+ * with the least.
+ *
+ * Pure functions of the ledger and the time; no CUDA, no waiting.
+ */
+#ifndef CUOTA_SCHED_TURNS_H
+#define CUOTA_SCHED_TURNS_H
+
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+#define TURN_QUANTUM_NS	     5000000ull	 /* lease while others want the device */
+#define TURN_QUANTUM_HIGH_NS 500000ull	 /* and while a group of higher priority does */
+#define TURN_GRACE_NS	     40000ull	 /* a gap shorter than this is not dry: a launch-and-wait
+					    loop leaves some 10 us */
+#define TURN_EARLY_NS	     60000ull	 /* taken this long before the predicted end: hides the hand-over */
+#define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */
+#define TURN_SLOW_NS	     500000ull	 /* a chosen successor that does not act is passed over */
+#define TURN_LAG_NS	     10000000ull /* how far behind the present a group may start, per weight 100 */
+
+struct turns {
+	struct ledger_file *file;
+	unsigned slot, group;
+};
+
+enum turn_state {
+	TURN_HELD, /* the device is ours; ret word is the owner word to compare with */
+	TURN_WAIT, /* not ours: look again at *ret_look_ns or when woken */
+};
+
+/*
+ * Takes the turn if that is right now, or says when to look again. Sets and clears our want flag.
+ * *ret_word: the owner word when held. *ret_wake: slot + 1 of a waiter that the caller should wake
+ * (FUTEX_WAKE on its turn_futex after bumping it), or 0.
+ */
+enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *ret_word,
+			 uint64_t *ret_look_ns, unsigned *ret_wake);
+
+/* The holder looks: 1 when its lease is over and somebody else comes first. Renews it otherwise. */
+int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wake);
+
+/* 1 when some other process wants the device or holds it. */
+int turn_contended(const struct turns *turns);
+
+/* Takes back our want flag (a waiter gave up). */
+void turn_forget(const struct turns *turns);
+
+/* Charges busy time against the virtual clocks of group and member. */
+void turn_charge(const struct turns *turns, uint64_t busy_ns);
+
+#endif
