@@ -21,8 +21,12 @@
  */
 int hooks_load(void);
 
+/* The same, from the object that holds an address which a look-up answered, if that is a driver. */
+int hooks_load_at(const void *address);
+
 /* The same for NVML (hooks/nvml_table.c). */
 int hooks_load_nvml(void);
+int hooks_load_nvml_at(const void *address);
 
 /* The dlsym of the C library (or of the next preload library in line), whatever we export ourselves. */
 void *(*hooks_real_dlsym(void))(void *handle, const char *name);

@@ -1,0 +1,145 @@
+/*
+ * The loader's functions, see loader.h. The link map is only walked here for objects that were there at
+ * start, which are never unloaded; later ones are reached through dl_iterate_phdr (driver/object.c).
+ */
+#include "driver/loader.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+
+static _Atomic(const struct link_map *) last_at_start;
+
+static int is_us(const struct link_map *map)
+{
+	return map->l_ld == _DYNAMIC;
+}
+
+static void *symbol_of(const struct link_map *map, const char *name)
+{
+	struct object object;
+
+	return !is_us(map) && object_of_map(map, &object) == 0 ? object_symbol(&object, name) : NULL;
+}
+
+void *loader_next(const char *name)
+{
+	const struct link_map *first = object_first_map(), *map = first;
+	void *found = NULL;
+
+	while (map && !is_us(map))
+		map = map->l_next;
+	for (; map && !found; map = map->l_next)
+		found = symbol_of(map, name);
+	for (map = first; map && !found; map = map->l_next)
+		found = symbol_of(map, name);
+	return found;
+}
+
+/* The address in *kept, looked up at the first call. */
+static void *next_kept(_Atomic(void *) *kept, const char *name)
+{
+	void *found = atomic_load_explicit(kept, memory_order_acquire);
+
+	if (!found) {
+		found = loader_next(name);
+		atomic_store_explicit(kept, found, memory_order_release);
+	}
+	return found;
+}
+
+void *(*loader_dlsym(void))(void *handle, const char *name)
+{
+	static _Atomic(void *) kept;
+
+	return (void *(*)(void *, const char *))next_kept(&kept, "dlsym");
+}
+
+void *(*loader_dlvsym(void))(void *handle, const char *name, const char *version)
+{
+	static _Atomic(void *) kept;
+
+	return (void *(*)(void *, const char *, const char *))next_kept(&kept, "dlvsym");
+}
+
+static void *open_loaded(const char *path, int flags)
+{
+	static _Atomic(void *) kept;
+	void *(*open)(const char *, int) = (void *(*)(const char *, int))next_kept(&kept, "dlopen");
+
+	return open && path[0] ? open(path, RTLD_LAZY | RTLD_NOLOAD | flags) : NULL;
+}
+
+void *loader_handle(const char *path)
+{
+	return open_loaded(path, 0);
+}
+
+void loader_close(void *handle)
+{
+	static _Atomic(void *) kept;
+	int (*close)(void *) = (int (*)(void *))next_kept(&kept, "dlclose");
+
+	if (close && handle)
+		close(handle);
+}
+
+void loader_pin(const char *path)
+{
+	open_loaded(path, RTLD_NODELETE);
+}
+
+void loader_mark_start(void)
+{
+	const struct link_map *map = object_first_map();
+
+	while (map && map->l_next)
+		map = map->l_next;
+	atomic_store_explicit(&last_at_start, map, memory_order_relaxed);
+}
+
+enum loader_place loader_place(const struct object *object)
+{
+	if (!atomic_load_explicit(&last_at_start, memory_order_relaxed))
+		loader_mark_start(); /* asked by a constructor that ran before ours */
+
+	const struct link_map *last = atomic_load_explicit(&last_at_start, memory_order_relaxed);
+	enum loader_place place = PLACE_START_BEFORE;
+
+	for (const struct link_map *map = last ? object_first_map() : NULL; map; map = map->l_next) {
+		if (map->l_ld == object->dynamic)
+			return place;
+		if (is_us(map))
+			place = PLACE_START_AFTER;
+		if (map == last)
+			break;
+	}
+	return PLACE_LATER;
+}
+
+void *loader_between(const struct object *object, const char *name)
+{
+	const struct link_map *map = object_first_map();
+	void *found = NULL;
+
+	while (map && map->l_ld != object->dynamic)
+		map = map->l_next;
+	for (map = map ? map->l_next : NULL; map && !is_us(map) && !found; map = map->l_next)
+		found = symbol_of(map, name);
+	return found;
+}
+
+void *loader_after(const struct object *object, const char *name)
+{
+	return object_symbol_after(object, name, _DYNAMIC);
+}
+
+int loader_is_us(const void *address)
+{
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern const char _end[] __attribute__((visibility("hidden")));
+
+	return (const char *)address >= __ehdr_start && (const char *)address < _end;
+}

@@ -1,0 +1,48 @@
+/*
+ * The loader's functions as the next library in line has them, whatever this library exports itself.
+ *
+ * "Next" is load order after us: the C library, or another preload library that hooks the same functions, so
+ * that chains of them work in either order. Found by walking the link map (driver/object.h): neither dlsym
+ * nor a private name of the C library is needed to find dlsym, and no version of one is asked for.
+ */
+#ifndef CUOTA_DRIVER_LOADER_H
+#define CUOTA_DRIVER_LOADER_H
+
+#include "driver/object.h"
+
+/* The definition of `name` after this library, else any outside of it; NULL when there is none. For start-up
+ * or the first call: keep the answer. */
+void *loader_next(const char *name);
+
+/* dlsym and dlvsym so found, kept. NULL in a program without them. */
+void *(*loader_dlsym(void))(void *handle, const char *name);
+void *(*loader_dlvsym(void))(void *handle, const char *name, const char *version);
+
+/* dlopen of something that is loaded already: a handle to give to loader_close(), or NULL. Leaves the
+ * program's dlerror set when it fails. */
+void *loader_handle(const char *path);
+void loader_close(void *handle);
+
+/* Keeps a loaded object loaded: entry points of a driver that the program closes must not dangle. */
+void loader_pin(const char *path);
+
+/*
+ * Where an object stands. START objects were there when the program started, so the global scope is all they
+ * see; BEFORE and AFTER say on which side of us.
+ */
+enum loader_place { PLACE_START_BEFORE, PLACE_START_AFTER, PLACE_LATER };
+
+/* Called once by the constructor: everything mapped now is START. */
+void loader_mark_start(void);
+enum loader_place loader_place(const struct object *object);
+
+/* What `name` is between a START_BEFORE object and us; NULL when nothing there defines it. */
+void *loader_between(const struct object *object, const char *name);
+
+/* What `name` is in any object loaded after this one, us left out. */
+void *loader_after(const struct object *object, const char *name);
+
+/* 1 when the address lies in this library. */
+int loader_is_us(const void *address);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * Joins the real table with the wrappers: which address is swapped for which wrapper.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "driver/loader.h"
+#include "driver/lookup.h"
+#include "hooks/hooks.h"
+
+/* A row whose body is not written yet counts as not wrapped; `make lint` lists such rows. */
+#define HOOK(symbol, family) extern __typeof__(symbol) symbol __attribute__((weak));
+#include "hooks/hooks.def"
+#undef HOOK
+
+struct row {
+	const void *const *entry; /* in the real table */
+	void *wrapper;
+};
+
+static const struct row rows[] = {
+#define HOOK(symbol, family) { (const void *const *)&real.symbol, (void *)symbol },
+#include "hooks/hooks.def"
+#undef HOOK
+};
+
+static _Atomic int mapped;
+
+static int map_wrappers(int found)
+{
+	if (found)
+		return found;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].wrapper && real_has(*rows[i].entry))
+			lookup_add(*rows[i].entry, rows[i].wrapper);
+	atomic_store_explicit(&mapped, 1, memory_order_release);
+	return 0;
+}
+
+int hooks_load(void)
+{
+	if (atomic_load_explicit(&mapped, memory_order_acquire))
+		return 0;
+	return map_wrappers(real_find());
+}
+
+int hooks_load_at(const void *address)
+{
+	if (atomic_load_explicit(&mapped, memory_order_acquire))
+		return real_holds(address) ? 0 : -ENOENT;
+	return map_wrappers(real_find_at(address));
+}
+
+void *(*hooks_real_dlsym(void))(void *handle, const char *name)
+{
+	return loader_dlsym();
+}

@@ -1,0 +1,127 @@
+/*
+ * The look-ups by name. The real look-up answers, with the program's own arguments; an address of the driver
+ * that we wrap is swapped for its wrapper, and everything else is passed through as it is.
+ *
+ * Never swapped: what the driver's own libraries look up, what another library defines under the same
+ * name, and a function that this driver does not have though we export it.
+ */
+#include "preload/dlsym.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "driver/loader.h"
+#include "driver/lookup.h"
+#include "driver/names.h"
+#include "hooks/hooks.h"
+#include "preload/scope.h"
+
+extern void *dlsym(void *, const char *) __attribute__((visibility("default")));
+extern void *dlvsym(void *, const char *, const char *) __attribute__((visibility("default")));
+
+static int starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* The driver looks itself up, and must find itself. */
+static int is_driver_part(const struct object *object, const void *address)
+{
+	return real_holds(address) || starts_with(object->soname, "libcuda.so") ||
+	       starts_with(object->soname, "libnvidia-ml.so") ||
+	       starts_with(object->soname, "libnvidia-ptxjitcompiler.so") ||
+	       starts_with(object->soname, "libcudadebugger.so");
+}
+
+static const char *soname_of(enum name_kind kind)
+{
+	return kind == NAME_NVML ? "libnvidia-ml.so.1" : "libcuda.so.1";
+}
+
+static void *swap(void *found, enum name_kind kind)
+{
+	if (!found || loader_is_us(found))
+		return found;
+	if (kind == NAME_NVML)
+		return hooks_load_nvml_at(found) ? found : lookup_swap(found);
+	return hooks_load_at(found) ? found : lookup_swap(found);
+}
+
+/*
+ * Programs that fetch dlsym by dlsym get ours, except those that hook it themselves: what they ask for is
+ * the next one in line, and ours may be the one that calls them.
+ */
+static void *answer_loader(void *handle, const char *name, const struct object *from, void **ret_answer)
+{
+	void *ours = strcmp(name, "dlsym") == 0 ? (void *)dlsym : (void *)dlvsym;
+	struct object object;
+
+	if (handle == RTLD_NEXT && loader_place(from) == PLACE_START_BEFORE && !loader_between(from, name)) {
+		*ret_answer = ours;
+		return NULL;
+	}
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || object_symbol(from, name))
+		return (void *)loader_dlsym();
+	*ret_answer = loader_dlsym()(handle, name);
+	if (object_of_address(*ret_answer, &object) == 0 &&
+	    (strcmp(object.soname, "libc.so.6") == 0 || strcmp(object.soname, "libdl.so.2") == 0))
+		*ret_answer = ours;
+	return NULL;
+}
+
+void *dlsym_answer(void *handle, const char *name, const void *caller, void **ret_answer)
+{
+	void *(*real_dlsym)(void *, const char *) = loader_dlsym();
+	enum name_kind kind = name_kind(name);
+	struct object from;
+	void *found;
+
+	*ret_answer = NULL;
+	if (kind == NAME_OTHER || !real_dlsym)
+		return (void *)real_dlsym;
+	if (object_of_address(caller, &from) || is_driver_part(&from, caller))
+		return (void *)real_dlsym;
+	if (kind == NAME_LOADER)
+		return answer_loader(handle, name, &from, ret_answer);
+	if (handle == RTLD_NEXT)
+		found = scope_next(&from, name);
+	else if (handle == RTLD_DEFAULT)
+		found = scope_default(&from, name, soname_of(kind));
+	else
+		found = real_dlsym(handle, name);
+	/* A handle of the program itself searches the global scope, in which we stand. */
+	if (found && loader_is_us(found) && handle != RTLD_NEXT)
+		found = scope_default(&from, name, soname_of(kind));
+	*ret_answer = swap(found, kind);
+	return NULL;
+}
+
+void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller,
+		    void **ret_answer)
+{
+	void *(*real_dlvsym)(void *, const char *, const char *) = loader_dlvsym();
+	enum name_kind kind = name_kind(name);
+	struct object from;
+	void *found;
+
+	*ret_answer = NULL;
+	if (kind == NAME_OTHER || !real_dlvsym)
+		return (void *)real_dlvsym;
+	if (object_of_address(caller, &from) || is_driver_part(&from, caller))
+		return (void *)real_dlvsym;
+	if (kind == NAME_LOADER) {
+		/* As for dlsym, whose exported name is not versioned and so answers every version. */
+		void *next = answer_loader(handle, name, &from, ret_answer);
+
+		return next ? (void *)real_dlvsym : NULL;
+	}
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		found = real_dlvsym(RTLD_NEXT, name, version);
+	else
+		found = real_dlvsym(handle, name, version);
+	if (!found)
+		return (void *)real_dlvsym; /* for its own error text, with the caller kept */
+	*ret_answer = swap(found, kind);
+	return NULL;
+}
