@@ -1,0 +1,215 @@
+/*
+ * See journal.h. Numbers are whole (bytes, ns, ms), so that no locale can spoil them; text is
+ * reduced to printable ASCII without quotes and backslashes, so that a line is JSON whatever a
+ * process calls itself.
+ */
+#include "ledger/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ledger/open.h"
+#include "ledger/protocol.h"
+
+#define LINE_BYTES 768
+
+/* A directory's path with room for "/journal". Written once, by the first thread that has a seat.
+ */
+static char journal_dir[PATH_MAX];
+
+/* When each ledger's group was sampled last; the service thread's alone. */
+#define JOURNAL_LEDGERS 64
+static struct {
+	const struct ledger *ledger;
+	uint64_t at_ns;
+} sampled[JOURNAL_LEDGERS];
+
+void journal_setup(const char *dir)
+{
+	if (strlen(dir) + 32 > sizeof(journal_dir) || journal_dir[0])
+		return;
+	snprintf(journal_dir, sizeof(journal_dir), "%s/journal", dir);
+}
+
+static const char *plain(const char *text, char *buf, size_t bytes)
+{
+	size_t i;
+
+	for (i = 0; text[i] && i + 1 < bytes; i++)
+		buf[i] = text[i] < 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\'
+				 ? '?'
+				 : text[i];
+	buf[i] = '\0';
+	return buf;
+}
+
+static unsigned long long wall_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+}
+
+/* Everyone may make files in it and nobody may touch another's: as /tmp. */
+static int open_directory(void)
+{
+	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(journal_dir, flags);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	if (!mkdir(journal_dir, 0700))
+		(void)!chmod(journal_dir, 01777); /* not by umask */
+	return open(journal_dir, flags);
+}
+
+/* Our own regular file under its only name, or nothing. */
+static int open_file(int dir_fd, const char *name)
+{
+	int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	int fd = openat(dir_fd, name, flags);
+	struct file_status status;
+
+	if (fd < 0 && errno == ENOENT)
+		fd = openat(dir_fd, name, flags | O_CREAT, 0644);
+	if (fd < 0)
+		return -1;
+	if (!file_status(fd, "", &status) && S_ISREG(status.mode) && status.uid == geteuid())
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Moves a full file aside. Whoever holds the lock of the file that the name still means may do it.
+ */
+static void rotate(int dir_fd, int fd, const char *name)
+{
+	struct file_status open_one, named;
+	char old[64];
+
+	snprintf(old, sizeof(old), "%s.1", name);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return;
+	if (!file_status(fd, "", &open_one) && !file_status(dir_fd, name, &named) &&
+	    open_one.inode == named.inode && open_one.device == named.device)
+		(void)!renameat(dir_fd, name, dir_fd, old);
+	flock(fd, LOCK_UN);
+}
+
+static void append(const char *kind, uint64_t limit_bytes, const char *line, size_t length)
+{
+	struct file_status status;
+	int dir_fd, fd, saved = errno;
+	char name[48];
+
+	dir_fd = open_directory();
+	snprintf(name, sizeof(name), "u%u-%s.jsonl", (unsigned)geteuid(), kind);
+	fd = dir_fd < 0 ? -1 : open_file(dir_fd, name);
+	if (fd >= 0 && !file_status(fd, "", &status) && status.bytes + length > limit_bytes) {
+		rotate(dir_fd, fd, name);
+		close(fd);
+		fd = open_file(dir_fd, name);
+	}
+	if (fd >= 0) {
+		(void)!write(fd, line, length);
+		close(fd);
+	}
+	if (dir_fd >= 0)
+		close(dir_fd);
+	errno = saved;
+}
+
+void journal_end(const struct ledger *ledger, const struct slot_view *slot, const char *group,
+		 int reaped)
+{
+	char line[LINE_BYTES], name[GROUP_NAME_BYTES], comm[32];
+	uint64_t now_ns = clock_now_ns();
+	int length;
+
+	if (!journal_dir[0] || ledger->private_copy)
+		return;
+	length = snprintf(
+		line, sizeof(line),
+		"{\"v\":%d,\"type\":\"end\",\"t_ms\":%llu,\"gpu\":\"%s\",\"group\":\"%s\",\"uid\":%"
+		"u,"
+		"\"pid\":%u,\"pidns\":%llu,\"comm\":\"%s\",\"alive_ms\":%llu,\"busy_ns\":%llu,"
+		"\"peak\":%llu,\"denials\":%llu,\"throttled_ns\":%llu,"
+		"\"launches\":%llu,\"reaped\":%d}\n",
+		JOURNAL_VERSION, wall_ms(), ledger->uuid, plain(group, name, sizeof(name)),
+		slot->uid, slot->pid, (unsigned long long)slot->pid_ns_inode,
+		plain(slot->comm, comm, sizeof(comm)),
+		(unsigned long long)(now_ns > slot->start_ns ? now_ns - slot->start_ns : 0) /
+			NS_PER_MS,
+		(unsigned long long)slot->busy_ns, (unsigned long long)slot->peak_bytes,
+		(unsigned long long)slot->denials, (unsigned long long)slot->throttled_ns,
+		(unsigned long long)slot->launches, !!reaped);
+	if (length > 0 && (size_t)length < sizeof(line))
+		append("ends", JOURNAL_END_BYTES, line, (size_t)length);
+}
+
+/* Nobody with a lower slot lives in this group. */
+static int speaks_for_group(struct ledger_file *file, const struct member *member)
+{
+	for (unsigned i = 0; i < member->slot; i++)
+		if (atomic_load_explicit(&file->live[i].word, memory_order_relaxed) &&
+		    slot_group(&file->slot[i]) == member->group)
+			return 0;
+	return 1;
+}
+
+static void sample(const struct ledger *ledger, const struct member *member)
+{
+	const struct group *group = &ledger->file->group[member->group];
+	char line[LINE_BYTES], name[GROUP_NAME_BYTES];
+	uint64_t cap = atomic_load_explicit(&member->cap_bytes, memory_order_relaxed);
+	int length;
+
+	length = snprintf(
+		line, sizeof(line),
+		"{\"v\":%d,\"type\":\"sample\",\"t_ms\":%llu,\"gpu\":\"%s\",\"group\":\"%s\","
+		"\"uid\":%u,"
+		"\"used\":%llu,\"cap\":%lld,\"sm_bp\":%u,\"busy_ns\":%llu,\"throttled_ns\":%llu,"
+		"\"denials\":%llu,\"created_ns\":%llu}\n",
+		JOURNAL_VERSION, wall_ms(), ledger->uuid, plain(member->name, name, sizeof(name)),
+		(unsigned)geteuid(), (unsigned long long)ledger_group_used(member),
+		cap > INT64_MAX ? -1ll : (long long)cap,
+		atomic_load_explicit(&member->sm_cap_bp, memory_order_relaxed),
+		(unsigned long long)atomic_load_explicit(&group->sm.busy_ns, memory_order_relaxed),
+		(unsigned long long)atomic_load_explicit(&group->sm.throttled_ns,
+							 memory_order_relaxed),
+		(unsigned long long)atomic_load_explicit(&group->denials, memory_order_relaxed),
+		(unsigned long long)atomic_load_explicit(&group->created_ns, memory_order_relaxed));
+	if (length > 0 && (size_t)length < sizeof(line))
+		append("samples", JOURNAL_SAMPLE_BYTES, line, (size_t)length);
+}
+
+static int sample_is_due(const struct ledger *ledger, uint64_t now_ns)
+{
+	unsigned i = 0;
+
+	while (i < JOURNAL_LEDGERS && sampled[i].ledger && sampled[i].ledger != ledger)
+		i++;
+	if (i == JOURNAL_LEDGERS)
+		return 0;
+	if (sampled[i].ledger && now_ns - sampled[i].at_ns < JOURNAL_SAMPLE_NS)
+		return 0;
+	sampled[i].ledger = ledger;
+	sampled[i].at_ns = now_ns;
+	return 1;
+}
+
+void journal_tick(struct ledger *ledger, struct member *member, uint64_t now_ns)
+{
+	if (!journal_dir[0] || ledger->private_copy || !sample_is_due(ledger, now_ns))
+		return;
+	if (speaks_for_group(ledger->file, member))
+		sample(ledger, member);
+}
