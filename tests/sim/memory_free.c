@@ -1,0 +1,17 @@
+/*
+ * Freeing by address: what cuMemFree does depends on what made the range.
+ */
+#include "memory.h"
+
+CUresult memory_free_any(struct range *range)
+{
+	switch (range->kind) {
+	case RANGE_DEVICE:
+	case RANGE_MANAGED:
+	case RANGE_EXTERNAL:
+		linear_free(range);
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}

@@ -1,0 +1,384 @@
+/*
+ * The shared file: opening, process slots, who is alive, memory accounts. See shared_state.h.
+ *
+ * Opening is serialised by flock() on the file, which a death releases like any other lock. The
+ * first process that finds no living one describes the machine anew, so that a leftover file of
+ * an earlier test run with other variables does no harm.
+ */
+#define _GNU_SOURCE
+#include "shared_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STATE_MAGIC 0x63756f74612d7331ull
+#define LIFE_BASE (1ll << 40)	/* the byte of slot 0 */
+
+struct sim_state *sim_shared;
+static int life_fd = -1;
+static int own_slot = -1;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void state_path(char *path, size_t size)
+{
+	const char *text = getenv("CUOTA_SIM_STATE");
+	if (text && *text)
+		snprintf(path, size, "%s", text);
+	else
+		snprintf(path, size, "/dev/shm/cuota-sim-%u", (unsigned)getuid());
+}
+
+static bool slot_is_alive(int fd, uint32_t slot)
+{
+	if ((int)slot == own_slot)
+		return true;
+	struct flock ask = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LIFE_BASE + slot, .l_len = 1,
+	};
+	return fcntl(fd, F_OFD_GETLK, &ask) != 0 || ask.l_type != F_UNLCK;
+}
+
+static void init_mutex(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+/* Opens and flocks the file that the path names now (it may be replaced while we wait). */
+static int open_locked(const char *path)
+{
+	for (;;) {
+		int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0 && errno == ENOENT)
+			fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+		if (fd < 0)
+			return -errno;
+		while (flock(fd, LOCK_EX) != 0)
+			;
+		struct stat ours, named;
+		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
+		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
+			return fd;
+		close(fd);
+	}
+}
+
+static bool anyone_alive(int fd, const struct sim_state *state)
+{
+	for (uint32_t i = 0; i < state->process_top && i < SIM_MAX_PROCESSES; i++)
+		if (state->process[i].used && slot_is_alive(fd, i))
+			return true;
+	return false;
+}
+
+/* With flock held: a usable file behind `fd`, described by our environment if nobody lives. */
+static void prepare(int fd, struct sim_state *state)
+{
+	if (state->magic != STATE_MAGIC) {
+		/* a creator died before it was done: start from zeros, without touching pages */
+		if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)sizeof(*state)) != 0)
+			return;
+		init_mutex(&state->lock);
+		state->layout = sizeof(*state);
+		config_read_machine(&state->machine);
+		__atomic_store_n(&state->magic, STATE_MAGIC, __ATOMIC_RELEASE);
+		return;
+	}
+	state_lock();
+	if (!anyone_alive(fd, state)) {
+		struct sim_machine machine;
+		config_read_machine(&machine);
+		if (memcmp(&machine, &state->machine, sizeof(machine)) != 0) {
+			state_reap();
+			memset(state->device, 0, sizeof(state->device));
+			state->machine = machine;
+		}
+	}
+	state_unlock();
+}
+
+static int open_once(void)
+{
+	char path[4096];
+	state_path(path, sizeof(path));
+	for (;;) {
+		int fd = open_locked(path);
+		if (fd < 0)
+			return fd;
+		struct stat st;
+		if (fstat(fd, &st) != 0)
+			goto fail;
+		if (st.st_size == 0 && ftruncate(fd, (off_t)sizeof(struct sim_state)) != 0)
+			goto fail;
+		void *map = MAP_FAILED;
+		if (st.st_size == 0 || st.st_size == (off_t)sizeof(struct sim_state))
+			map = mmap(NULL, sizeof(struct sim_state), PROT_READ | PROT_WRITE,
+				   MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			if (st.st_size == 0 || st.st_size == (off_t)sizeof(struct sim_state))
+				goto fail;
+			/* of another build: leave it to those who use it */
+			unlink(path);
+			close(fd);
+			continue;
+		}
+		sim_shared = map;
+		life_fd = fd;
+		prepare(fd, sim_shared);
+		flock(fd, LOCK_UN);
+		return 0;
+fail:
+		{
+			int error = -errno;
+			close(fd);
+			return error;
+		}
+	}
+}
+
+int state_open(void)
+{
+	pthread_mutex_lock(&open_lock);
+	int error = sim_shared ? 0 : open_once();
+	pthread_mutex_unlock(&open_lock);
+	return error;
+}
+
+static void name_process(struct sim_process *process)
+{
+	process->pid = (int32_t)getpid();
+	ssize_t n = readlink("/proc/self/exe", process->name, sizeof(process->name) - 1);
+	process->name[n > 0 ? n : 0] = '\0';
+}
+
+static int take_slot(void)
+{
+	for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
+		struct flock want = {
+			.l_type = F_WRLCK, .l_whence = SEEK_SET,
+			.l_start = LIFE_BASE + i, .l_len = 1,
+		};
+		if (fcntl(life_fd, F_OFD_SETLK, &want) != 0)
+			continue;
+		/* whoever had it is dead: what it left goes before we own the slot */
+		state_reap();
+		own_slot = (int)i;
+		memset(&sim_shared->process[i], 0, sizeof(sim_shared->process[i]));
+		name_process(&sim_shared->process[i]);
+		sim_shared->process[i].used = 1;
+		if (sim_shared->process_top < i + 1)
+			sim_shared->process_top = i + 1;
+		sim_shared->births++;
+		return (int)i;
+	}
+	return -EAGAIN;
+}
+
+int state_register(void)
+{
+	int error = state_open();
+	if (error)
+		return error;
+	state_lock();
+	int slot = own_slot >= 0 ? own_slot : take_slot();
+	state_unlock();
+	return slot;
+}
+
+void state_forget(void)
+{
+	if (life_fd >= 0)
+		close(life_fd);
+	if (sim_shared)
+		munmap(sim_shared, sizeof(*sim_shared));
+	life_fd = -1;
+	own_slot = -1;
+	sim_shared = NULL;
+	pthread_mutex_init(&open_lock, NULL);
+}
+
+/* After a holder died: every number back into its range. */
+static void repair(void)
+{
+	struct sim_state *s = sim_shared;
+	if (s->process_top > SIM_MAX_PROCESSES)
+		s->process_top = SIM_MAX_PROCESSES;
+	if (s->context_top > SIM_MAX_CONTEXTS)
+		s->context_top = SIM_MAX_CONTEXTS;
+	if (s->share_top > SIM_MAX_SHARES)
+		s->share_top = SIM_MAX_SHARES;
+	for (uint32_t d = 0; d < SIM_MAX_DEVICES; d++)
+		memset(s->device[d].active, 0, sizeof(s->device[d].active));
+	for (uint32_t c = 0; c < s->context_top; c++) {
+		struct sim_context *context = &s->context[c];
+		struct sim_cursor *cursor = &s->cursor[c];
+		if (context->device >= SIM_MAX_DEVICES)
+			context->device = 0;
+		if (context->tail < cursor->next || context->tail - cursor->next > SIM_RING)
+			cursor->next = context->tail;
+		if (!context->process || cursor->next == context->tail)
+			continue;
+		uint64_t cost = context->ring[cursor->next % SIM_RING].cost_ns;
+		if (cursor->left_ns > cost)
+			cursor->left_ns = cost;
+		s->device[context->device].active[c / 64] |= 1ull << (c % 64);
+	}
+}
+
+void state_lock(void)
+{
+	int error = pthread_mutex_lock(&sim_shared->lock);
+	if (error == EOWNERDEAD) {
+		repair();
+		pthread_mutex_consistent(&sim_shared->lock);
+	}
+}
+
+void state_unlock(void)
+{
+	pthread_mutex_unlock(&sim_shared->lock);
+}
+
+static void bury(uint32_t slot)
+{
+	struct sim_state *s = sim_shared;
+	for (uint32_t c = 0; c < s->context_top; c++)
+		if (s->context[c].process == slot + 1)
+			state_context_free(c);
+	for (uint32_t i = 0; i < s->share_top; i++)
+		while (s->share[i].used && s->share[i].refs[slot])
+			state_share_put(i, slot);
+	memset(s->process[slot].usage, 0, sizeof(s->process[slot].usage));
+	s->process[slot].used = 0;
+}
+
+void state_reap(void)
+{
+	for (uint32_t i = 0; i < sim_shared->process_top; i++)
+		if (sim_shared->process[i].used && !slot_is_alive(life_fd, i))
+			bury(i);
+}
+
+uint64_t state_used_bytes(uint32_t device)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < sim_shared->process_top; i++)
+		if (sim_shared->process[i].used)
+			sum += sim_shared->process[i].usage[device].memory_bytes;
+	return sum;
+}
+
+bool state_take_bytes(uint32_t process, uint32_t device, uint64_t bytes)
+{
+	uint64_t total = sim_shared->machine.memory_bytes[device];
+	uint64_t used = state_used_bytes(device);
+	if (bytes > total || used > total - bytes) {
+		state_reap();
+		used = state_used_bytes(device);
+		if (bytes > total || used > total - bytes)
+			return false;
+	}
+	sim_shared->process[process].usage[device].memory_bytes += bytes;
+	return true;
+}
+
+void state_give_bytes(uint32_t process, uint32_t device, uint64_t bytes)
+{
+	uint64_t *used = &sim_shared->process[process].usage[device].memory_bytes;
+	*used -= bytes < *used ? bytes : *used;
+}
+
+int state_context_new(uint32_t process, uint32_t device)
+{
+	struct sim_state *s = sim_shared;
+	for (uint32_t c = 0; c < SIM_MAX_CONTEXTS; c++) {
+		if (s->context[c].process)
+			continue;
+		s->context[c].device = device;
+		s->context[c].blocked = 0;
+		s->context[c].tail = 0;
+		s->cursor[c] = (struct sim_cursor){0};
+		s->context[c].process = process + 1;
+		s->process[process].usage[device].contexts++;
+		if (s->context_top < c + 1)
+			s->context_top = c + 1;
+		return (int)c;
+	}
+	return -EAGAIN;
+}
+
+void state_context_free(uint32_t context)
+{
+	struct sim_context *c = &sim_shared->context[context];
+	if (!c->process)
+		return;
+	time_forget(context);
+	struct sim_usage *usage = &sim_shared->process[c->process - 1].usage[c->device];
+	if (usage->contexts)
+		usage->contexts--;
+	c->process = 0;
+}
+
+int state_share_new(uint32_t process, uint32_t device, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < SIM_MAX_SHARES; i++) {
+		struct sim_share *share = &sim_shared->share[i];
+		if (share->used)
+			continue;
+		memset(share->refs, 0, sizeof(share->refs));
+		share->device = device;
+		share->owner = process;
+		share->bytes = bytes;
+		share->generation++;
+		share->refs[process] = 1;
+		share->used = 1;
+		if (sim_shared->share_top < i + 1)
+			sim_shared->share_top = i + 1;
+		return (int)i;
+	}
+	return -EAGAIN;
+}
+
+bool state_share_get(uint32_t share, uint32_t generation, uint32_t process)
+{
+	if (share >= SIM_MAX_SHARES)
+		return false;
+	struct sim_share *s = &sim_shared->share[share];
+	if (!s->used || s->generation != generation)
+		return false;
+	s->refs[process]++;
+	return true;
+}
+
+void state_share_put(uint32_t share, uint32_t process)
+{
+	struct sim_share *s = &sim_shared->share[share];
+	if (!s->used || !s->refs[process] || --s->refs[process])
+		return;
+	if (s->owner != process)
+		goto last;
+	state_give_bytes(process, s->device, s->bytes);
+	for (uint32_t i = 0; i < sim_shared->process_top; i++) {
+		if (!s->refs[i])
+			continue;
+		s->owner = i;
+		sim_shared->process[i].usage[s->device].memory_bytes += s->bytes;
+		return;
+	}
+last:
+	for (uint32_t i = 0; i < sim_shared->process_top; i++)
+		if (s->refs[i])
+			return;
+	s->used = 0;
+}

@@ -1,0 +1,312 @@
+/*
+ * What the files of the simulated libcuda share: its objects, its locks, and who calls whom.
+ *
+ * Objects are handed out as CUDA handles. Their memory is never given back to malloc, only reused
+ * for objects of the same kind, so that a stale handle can be recognised instead of crashing.
+ *
+ * Lock ranks, outermost first: api_lock (held by calls that enqueue; one that waits for room in a
+ * full stream keeps it, and so do others wait, as with the real driver), core_lock (every private
+ * object below), the lock of the shared state. Nothing sleeps with core_lock held.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared_state.h"
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+#define MIB (1024ull * 1024ull)
+
+enum object_kind {
+	OBJECT_CONTEXT = 0x51c7a001,
+	OBJECT_STREAM,
+	OBJECT_EVENT,
+	OBJECT_MODULE,
+	OBJECT_FUNCTION,
+	OBJECT_LIBRARY,
+	OBJECT_KERNEL,
+	OBJECT_POOL,
+	OBJECT_ARRAY,
+	OBJECT_MIPMAP,
+	OBJECT_HANDLE,		/* physical memory of the VMM calls */
+	OBJECT_GRAPH,
+	OBJECT_NODE,
+	OBJECT_EXEC,
+	OBJECT_GREEN,
+	OBJECT_DESC,		/* of device resources */
+	OBJECT_EXTERNAL,
+	OBJECT_SEMAPHORE,
+	OBJECT_USER,
+	OBJECT_LINK,
+	OBJECT_TEXREF,
+	OBJECT_KIND_END,
+};
+
+struct object {
+	uint32_t kind;		/* 0 when destroyed */
+	struct object *next_free;
+};
+
+struct context;
+struct stream;
+struct event;
+struct graph;
+struct capture;
+
+/* ---- devices ---- */
+
+struct device {
+	uint32_t physical;		/* index in the shared state */
+	struct context *primary;	/* live primary context or NULL */
+	unsigned primary_refs;
+	unsigned primary_flags;
+	struct pool *default_pool, *current_pool;
+	uint64_t graph_reserved, graph_reserved_high, graph_used, graph_used_high;
+};
+
+/* ---- contexts ---- */
+
+struct context {
+	struct object object;
+	CUdevice device;
+	uint32_t shared;		/* its slot in the shared state */
+	unsigned flags, api_version;
+	uint64_t id;
+	bool primary;
+	struct green *green;		/* what it was made from, for green contexts */
+	struct context *host;		/* the primary context behind a green one; else itself */
+	uint64_t own_bytes;		/* device memory of the context itself */
+	uint64_t stack_bytes, heap_bytes, fifo_bytes;	/* taken for the limits below */
+	size_t limits[16];
+	bool launched;			/* a first launch takes stacks, heap and fifo */
+	uint64_t noted;			/* ring places whose completion we have seen */
+	struct op *in_ring[SIM_RING];
+	struct stream *streams;		/* legacy and per-thread ones included */
+	struct stream *legacy;
+	struct context *next;
+	struct module *modules;
+	CUfunc_cache cache_config;
+	CUsharedconfig shared_config;
+};
+
+/* ---- streams and what stands in them ---- */
+
+enum op_kind {
+	OP_DEVICE,		/* kernel or other device time, perhaps with an effect at its end */
+	OP_EVENT,		/* record */
+	OP_WAIT_EVENT,
+	OP_WAIT_VALUE,
+	OP_WRITE_VALUE,
+	OP_HOST,		/* host function or callback */
+	OP_JOIN,		/* order against another stream */
+};
+
+struct op {
+	struct op *next;
+	enum op_kind kind;
+	bool submitted;		/* has an item in the context's ring */
+	bool running;		/* host function handed to the pump */
+	bool finished;		/* host function returned */
+	bool in_graph;		/* host side effects only; the graph paid the device time */
+	uint64_t place;		/* in the ring */
+	uint64_t cost_ns;
+	uint64_t done_ns;
+	void (*effect)(void *data);	/* at its simulated end; owns data */
+	void *data;
+	struct event *event;
+	uint64_t generation;		/* of the event */
+	struct stream *other;		/* join */
+	uint64_t other_id, other_seq;
+	CUdeviceptr address;		/* wait or write value */
+	uint64_t value;
+	unsigned value_flags;
+	bool wide;			/* 64 bits */
+	CUhostFn host;
+	CUstreamCallback callback;
+	void *user;
+};
+
+struct stream {
+	struct object object;
+	struct context *context;
+	struct stream *next;
+	uint64_t id;
+	unsigned flags;
+	int priority;
+	bool destroyed;			/* waits for its last operation */
+	bool is_legacy, is_thread;
+	pthread_t thread;		/* of a per-thread default stream */
+	struct op *head, *tail;		/* not yet retired */
+	struct op *unsubmitted;		/* first of them that is not in the ring */
+	uint64_t enqueued, retired;	/* counts of operations */
+	uint64_t submitted;
+	bool at_wait;			/* counted in the shared context's `blocked` */
+	uint64_t last_done_ns;
+	struct capture *capture;
+	struct green *green;
+};
+
+struct event {
+	struct object object;
+	struct context *context;
+	unsigned flags;
+	bool recorded, done, destroyed;
+	uint64_t generation;		/* of the latest record */
+	unsigned pending;		/* record operations that refer to it */
+	uint64_t time_ns;
+	struct stream *stream;		/* of the latest record, while not done */
+	uint64_t stream_id;
+	uint64_t stream_seq;
+	struct capture *capture;	/* recorded into a capture */
+	struct graph_node **capture_nodes;
+	size_t capture_count;
+};
+
+/* ---- process-wide ---- */
+
+struct sim {
+	int driver_version;
+	uint32_t slot;			/* process slot in the shared state */
+	int device_count;
+	struct device device[SIM_MAX_DEVICES];
+	struct context *contexts;
+	uint64_t next_id;
+};
+
+extern struct sim sim;
+extern pthread_mutex_t core_lock, api_lock;
+
+/* init.c: is the driver usable in this process? */
+bool sim_ready(void);
+CUresult sim_init(void);
+int sim_driver_version(void);
+
+/* object.c; needs core_lock */
+void *object_new(enum object_kind kind, size_t size);
+void object_destroy(void *object);
+/* NULL unless `handle` is a live object of that kind. */
+void *object_check(const void *handle, enum object_kind kind);
+
+/* fail.c: failure injection */
+bool fail_configured(void);
+/* The code to return instead of calling `name`, or CUDA_SUCCESS. May sleep. */
+CUresult fail_consult(const char *name);
+
+/* entry.c */
+enum entry_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+struct entry {
+	const char *name;
+	void *function;
+	unsigned since;		/* CUDA version that brought this ABI */
+	uint8_t needs;
+	bool per_thread;	/* _ptds or _ptsz */
+};
+extern const struct entry entry_table[];
+extern const unsigned entry_count;
+CUresult entry_begin(unsigned index);
+/* What a NULL stream means for the entry this thread came through. */
+extern __thread bool entry_per_thread;
+
+/* device.c */
+CUresult device_setup(void);
+bool device_valid(CUdevice device);
+bool device_take(CUdevice device, uint64_t bytes);
+void device_give(CUdevice device, uint64_t bytes);
+void device_memory(CUdevice device, uint64_t *ret_free, uint64_t *ret_total);
+/* visible.c: CUDA_VISIBLE_DEVICES; fills physical indices, returns how many. */
+int visible_devices(uint32_t ret_physical[SIM_MAX_DEVICES]);
+
+/* context.c */
+struct context *context_current(void);
+void context_set_current(struct context *context);
+struct context *context_of(CUcontext handle);
+CUresult context_create(CUdevice device, unsigned flags, struct context **ret_context);
+void context_destroy(struct context *context);
+void context_drop_current(struct context *context);
+CUcontext context_handle(struct context *context);
+/* primary.c; need core_lock, which a release may leave for a while */
+CUresult primary_retain(CUdevice device, struct context **ret_context);
+void primary_release(CUdevice device);
+/* cuCtxSynchronize on it, capture rules included. */
+CUresult sync_context(struct context *context);
+
+/* stream.c; need core_lock unless said otherwise */
+struct stream *stream_new(struct context *context, unsigned flags, int priority);
+/* The stream a handle means now; with NULL the default stream of the current context. */
+CUresult stream_resolve(CUstream handle, struct stream **ret_stream);
+void stream_free_if_done(struct stream *stream);
+
+/* queue.c */
+struct op *op_new(enum op_kind kind, uint64_t cost_ns);
+/* Appends and gives the operation its place; waits for room. Call with api_lock, not core_lock. */
+CUresult queue_add(struct stream *stream, struct op *op);
+/* Moves everything of a context as far as the present allows. Needs core_lock. */
+void queue_progress(struct context *context);
+/* Nothing left up to operation number `seq`? Needs core_lock. */
+bool queue_done(struct stream *stream, uint64_t seq);
+/* Waits for it, without locks. */
+void queue_wait(struct stream *stream, uint64_t seq);
+/* How long until `seq` may be over, at least. Needs core_lock. */
+uint64_t queue_estimate(struct stream *stream, uint64_t seq);
+void queue_wait_context(struct context *context);
+/* Throws away what a dying context still has. Needs core_lock. */
+void queue_discard(struct context *context);
+/* Sleeps coarsely, then spins, until `when_ns` or a little earlier. */
+void queue_sleep_until(uint64_t when_ns);
+
+/* memory_*.c */
+struct range;
+struct copy_rows {
+	CUdeviceptr to, from;
+	uint64_t to_pitch, from_pitch, width, height;
+};
+struct fill_rows {
+	CUdeviceptr to;
+	uint64_t to_pitch, width, height;
+	uint32_t value;
+	unsigned value_bytes;
+};
+CUresult copy_rows(CUstream stream, const struct copy_rows *copy, bool synchronous);
+CUresult fill_rows(CUstream stream, const struct fill_rows *fill, bool synchronous);
+/* Memory behind a driver pointer, or NULL. Takes core_lock. */
+void *memory_view(CUdeviceptr address);
+/* Frees a range of any kind that cuMemFree takes. Needs core_lock. */
+CUresult memory_free_any(struct range *range);
+void memory_release_context(struct context *context);
+
+/* pump.c: needs core_lock */
+void pump_wake(void);
+bool op_needs_pump(const struct op *op);
+
+/* wait_value.c */
+bool wait_value_open(const struct op *op);
+void wait_value_write(const struct op *op);
+
+/* capture.c: what capturing changes; none of it needs a lock held */
+CUresult capture_forbids(void);			/* for calls no capture allows */
+CUresult capture_forbids_stream(struct stream *stream);
+CUresult capture_unsupported(struct stream *stream);
+void capture_abandon(struct stream *stream);
+CUresult capture_event_record(struct stream *stream, struct event *event, unsigned flags);
+CUresult capture_event_wait(struct stream *stream, struct event *event, unsigned flags);
+struct launch;
+CUresult capture_kernel(struct stream *stream, const struct launch *launch);
+CUresult capture_host(struct stream *stream, CUhostFn function, void *user);
+CUresult capture_copy(struct stream *stream, const struct copy_rows *copy);
+CUresult capture_fill(struct stream *stream, const struct fill_rows *fill);
+
+/* module.c: the whole file and a final zero, malloc'ed; NULL when it cannot be read */
+char *read_file(const char *path);
+
+/* event.c */
+void event_unpin(struct event *event);
+void event_retire(struct op *op);
+bool event_done(struct event *event, uint64_t generation);
+
+#endif
