@@ -9,7 +9,12 @@
 # file needs no edit here. SAN=address,undefined (or thread) instruments everything built.
 
 O        ?= build
-CC       ?= gcc
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
+# V=1 shows the commands.
+Q        := $(if $(V),,@)
+say       = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 CUDA     ?= $(firstword $(wildcard /usr/local/cuda /usr/lib/cuda /opt/cuda) /usr)
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
@@ -65,30 +70,35 @@ help:
 
 $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/obj/%.o: %.S
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
+	$(call say,AS)
+	$(Q)$(CC) $(CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 $(O)/libcuota-core.a: $(CORE_OBJ)
+	$(call say,AR)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 # Only names from hooks.def, the look-ups and cuota_* leave the library.
 $(O)/exports.map: src/hooks/hooks.def src/preload/exports.in src/hooks/nvml.def
 	@mkdir -p $(@D)
-	{ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
+	$(Q){ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
 
 # libdl is named, though glibc 2.34 folded it into libc, so that the same file loads where it did not.
 $(O)/libcuota.so: $(CORE_OBJ) $(call objs,$(PRELOAD_SRC)) $(O)/exports.map
-	$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
+	$(call say,LINK)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
 		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now -Wl,--no-as-needed -ldl
 
 # ---- the command ---------------------------------------------------------------------------------
 
 $(O)/cuota: $(call objs,$(CLI_SRC)) $(O)/libcuota-core.a
-	$(CC) -o $@ $^ $(LDFLAGS) $(CLI_LIBS) -lpthread -ldl
+	$(call say,LINK)
+	$(Q)$(CC) -o $@ $^ $(LDFLAGS) $(CLI_LIBS) -lpthread -ldl
 
 $(O)/obj/tools/cuota/version.o: CPPFLAGS += -DCUOTA_COMMIT='"$(COMMIT)"'
 
@@ -98,31 +108,37 @@ $(call objs,$(SIM_CUDA) $(SIM_NVML) $(SIM_SHARED)): CPPFLAGS += -Itests/sim
 
 $(O)/sim/libcuda.so.1: $(call objs,$(SIM_CUDA) $(SIM_SHARED))
 	@mkdir -p $(@D)
-	$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -lpthread -ldl
-	ln -sf libcuda.so.1 $(O)/sim/libcuda.so
+	$(call say,LINK)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -lpthread -ldl
+	@ln -sf libcuda.so.1 $(O)/sim/libcuda.so
 
 $(O)/sim/libnvidia-ml.so.1: $(call objs,$(SIM_NVML) $(SIM_SHARED))
 	@mkdir -p $(@D)
-	$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -lpthread -ldl
-	ln -sf libnvidia-ml.so.1 $(O)/sim/libnvidia-ml.so
+	$(call say,LINK)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -lpthread -ldl
+	@ln -sf libnvidia-ml.so.1 $(O)/sim/libnvidia-ml.so
 
 # ---- tests ---------------------------------------------------------------------------------------
 
 $(CHECK_BIN): $(O)/tests/%: tests/unit/%.c $(O)/libcuota-core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) $(CHECK_LIBS) -ldl
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) $(CHECK_LIBS) -ldl
 
 $(SIM_BIN): $(O)/tests/%: tests/sim_tools/%.c | $(O)/sim/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -L$(O)/sim -Wl,--no-as-needed -l:libcuda.so.1 -ldl -lpthread
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -L$(O)/sim -Wl,--no-as-needed -l:libcuda.so.1 -ldl -lpthread
 
 $(GPU_BIN): $(O)/tests/%: tests/gpu/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -ldl -lpthread -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(LDFLAGS) -ldl -lpthread -lm
 
 $(BENCH_BIN): $(O)/bench/%: tests/bench/%.c $(O)/libcuota-core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) -ldl -lpthread -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) -ldl -lpthread -lm
 
 tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN)
 
