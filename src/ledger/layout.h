@@ -2,10 +2,10 @@
  * The ledger file: one per GPU (or MIG instance), `<dir>/<UUID>.ledger`, mapped shared by every
  * process under a quota there. docs/ledger.md tells the protocol; this file is the layout.
  *
- * Rules that every reader keeps: any byte may be hostile, so indexes are range-checked before use and
- * a value read once is not read again; slots never move; nothing here ever raises a cap (caps also live in
- * process-private memory, and the smaller one wins). Fields without _Atomic are written once, under the
- * join lock, before the owner's state word is published.
+ * Rules that every reader keeps: any byte may be hostile, so indexes are range-checked before use
+ * and a value read once is not read again; slots never move; nothing here ever raises a cap (caps
+ * also live in process-private memory, and the smaller one wins). Whatever may be read while it is
+ * written is _Atomic; text is kept in atomic words (words_load, words_store in protocol.h).
  *
  * Changing the layout means a new LEDGER_VERSION.
  */
@@ -20,24 +20,30 @@
 #define LEDGER_MAGIC   0x4741544f55431a01ull /* "\1\032CUOTAG" on disk, little endian */
 #define LEDGER_VERSION 1u
 #define LEDGER_SLOTS   1024u
-#define LEDGER_GROUPS  256u
+#define LEDGER_NAMED   256u			     /* groups with a name that processes share */
+#define LEDGER_GROUPS  (LEDGER_NAMED + LEDGER_SLOTS) /* group LEDGER_NAMED + i is slot i's alone */
 #define LEDGER_PAGE    4096u
 
-/* Memory is charged in granules, so that the group's total, the last writer's slot and its operation
- * number fit one atomic word (docs/ledger.md, "Detectable charge"). */
+/* The distance in this process's memory between a word of the file and the kernel's list entry for
+ * it (live.h). One constant for every ledger: the kernel knows one offset per thread. */
+#define LEDGER_SPAN (2u << 20)
+
+/* Memory is charged in granules, so that the group's total, the last writer's slot and its
+ * operation number fit one atomic word (docs/ledger.md, "Detectable charge"). */
 #define GRANULE_BYTES 512u
 
 /* group.total: granules:36 | slot:11 | sequence:17 */
-#define TOTAL_SEQ_BITS	17
-#define TOTAL_SLOT_BITS 11
-#define TOTAL_NO_SLOT	((1u << TOTAL_SLOT_BITS) - 1)
+#define TOTAL_SEQ_BITS	   17
+#define TOTAL_SLOT_BITS	   11
+#define TOTAL_GRANULE_BITS 36
+#define TOTAL_NO_SLOT	   ((1u << TOTAL_SLOT_BITS) - 1)
 
 /* What the bytes are for; for showing only, the cap is on their sum. */
 enum charge_kind {
-	CHARGE_LINEAR,	 /* cuMemAlloc, pitch */
+	CHARGE_LINEAR, /* cuMemAlloc, pitch */
 	CHARGE_MANAGED,
-	CHARGE_POOL,	 /* reserved by stream-ordered pools */
-	CHARGE_VIRTUAL,	 /* cuMemCreate */
+	CHARGE_POOL,	/* reserved by stream-ordered pools */
+	CHARGE_VIRTUAL, /* cuMemCreate */
 	CHARGE_ARRAY,
 	CHARGE_GRAPH,	 /* graph memory nodes */
 	CHARGE_CONTEXT,	 /* contexts, stacks, heaps, printf buffers */
@@ -49,39 +55,46 @@ enum charge_kind {
 
 /* Written by sched only; all times CLOCK_MONOTONIC ns. 128 bytes. */
 struct group_sm {
-	_Atomic uint64_t tat_ns;	/* bucket: instant at which the debt is repaid (GCRA) */
-	_Atomic uint64_t vtime_ns;	/* weighted virtual time for turns */
-	_Atomic uint64_t busy_ns;	/* device-busy time charged since the group began */
-	_Atomic uint64_t throttled_ns;	/* host time spent waiting for the cap or a turn */
+	_Atomic uint64_t tat_ns;       /* bucket: instant at which the debt is repaid (GCRA) */
+	_Atomic uint64_t vtime_ns;     /* weighted virtual time for turns */
+	_Atomic uint64_t busy_ns;      /* device-busy time charged since the group began */
+	_Atomic uint64_t throttled_ns; /* host time spent waiting for the cap or a turn */
 	_Atomic uint64_t launches;
-	_Atomic uint64_t last_busy_ns;	/* when work was last charged */
+	_Atomic uint64_t last_busy_ns; /* when work was last charged */
 	_Atomic uint64_t reserved[10];
 };
 
+/*
+ * A group. Named ones (index below LEDGER_NAMED) are made and recycled under the join lock only,
+ * while `state` says closed; a group with a live active member is never recycled.
+ */
 struct group {
-	_Atomic uint64_t key; /* hash of the name; 0 = free */
-	char name[GROUP_NAME_BYTES];
-	uint32_t owner_uid; /* of the first member: who else may `cuota set` it is root */
-	uint32_t pad0;
-	_Atomic uint64_t total;	       /* see above */
-	_Atomic uint64_t peak_bytes;
-	_Atomic uint64_t mem_cap_bytes; /* min over members; QUOTA_NONE = none yet */
-	_Atomic uint32_t sm_cap_bp;	/* min over members; QUOTA_SM_NONE */
-	_Atomic uint32_t weight;
-	_Atomic uint32_t priority;
-	_Atomic uint32_t limits_gen; /* bumped by `cuota set`: re-read the limits file */
+	_Atomic uint64_t key;	/* hash of the name; 0 = never used */
+	_Atomic uint64_t state; /* epoch << 1 | open; the epoch moves at every reset */
+	_Atomic uint64_t name[GROUP_NAME_BYTES / 8]; /* group_name() reads it */
+	_Atomic uint32_t owner_uid;   /* of the first member: who else may `cuota set` it is root */
+	_Atomic uint32_t member_hint; /* slot of a recent joiner */
 	_Atomic uint64_t denials;
 	_Atomic uint64_t created_ns;
 	_Atomic uint64_t byte_seconds; /* accounting, integrated by members' service threads */
 	_Atomic uint64_t byte_seconds_at_ns;
+	/* What a charge reads and writes, in one cache line. */
+	_Atomic uint64_t total __attribute__((aligned(64))); /* see above */
+	_Atomic uint64_t mem_cap_bytes; /* min over members; QUOTA_NONE = none yet */
+	_Atomic uint64_t peak_bytes;
+	_Atomic uint32_t limits_gen; /* bumped by `cuota set`: re-read the limits file */
+	_Atomic uint32_t sm_cap_bp;  /* min over members; QUOTA_SM_NONE */
+	_Atomic uint32_t weight;     /* min over members that ask; 0 = nobody did: group_weight() */
+	_Atomic uint32_t priority;   /* likewise: group_priority() */
 	struct group_sm sm __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 
 /* Written by sched only. 128 bytes. What one process tells the others about its device work. */
 struct slot_sm {
-	_Atomic uint32_t want;	      /* nonzero: has work and waits for the turn */
-	_Atomic uint32_t turn_futex;  /* the service thread sleeps here; bumped and woken by others */
-	_Atomic uint64_t vtime_ns;    /* within the group */
+	_Atomic uint32_t want; /* nonzero: has work and waits for the turn */
+	_Atomic uint32_t
+		turn_futex;	   /* the service thread sleeps here; bumped and woken by others */
+	_Atomic uint64_t vtime_ns; /* within the group */
 	_Atomic uint64_t busy_ns;
 	_Atomic uint64_t busy_until_ns; /* predicted end of the work already on the device */
 	_Atomic uint64_t want_since_ns;
@@ -90,28 +103,35 @@ struct slot_sm {
 	_Atomic uint64_t reserved[9];
 };
 
-/* A slot is one process on this device. */
+/*
+ * Who holds slot i. 0 = nobody; else the TID of the owner's service thread, in which the kernel
+ * puts FUTEX_OWNER_DIED when that thread ends, however it ends. Eight bytes apart, because the
+ * kernel's list entries in the shadow (live.h) are pointers.
+ */
+struct live {
+	_Atomic uint32_t word;
+	_Atomic uint32_t generation; /* moves at every claim: tells an old owner from a new one */
+};
+
+/* A slot is one process on this device. Written by its owner, except op and done (protocol.h). */
 struct slot {
-	_Atomic uint32_t live; /* 0 free; else TID of the owner's service thread; the kernel sets
-				  FUTEX_OWNER_DIED in it when that thread ends, however it ends */
-	_Atomic uint32_t generation; /* bumped at every claim: tells an old owner from a new one */
-	_Atomic uint32_t group;	     /* index; LEDGER_GROUPS = none */
-	uint32_t uid;
-	uint32_t pid;		 /* as the owner's own PID namespace sees it */
-	uint32_t pad0;
-	uint64_t pid_ns_inode;
-	uint64_t start_ns;	 /* attach time */
-	uint64_t start_ticks;	 /* process start time, /proc/self/stat field 22 */
-	char comm[16];
-	_Atomic uint64_t op;	 /* sequence << 1 | settled; see docs/ledger.md */
-	_Atomic uint64_t done;	 /* highest sequence whose effect on group.total is known */
-	_Atomic uint64_t used[2]; /* granules, indexed by sequence parity */
+	_Atomic uint64_t op;	  /* sequence and state of the last operation; protocol.h */
+	_Atomic uint64_t done;	  /* highest sequence known to be in group.total */
+	_Atomic uint64_t used[2]; /* granules: before and after the operation */
+	_Atomic uint32_t group;	  /* index + 1; 0 = none: slot_group() */
+	_Atomic uint32_t uid;
+	_Atomic uint32_t pid; /* as the owner's own PID namespace sees it */
+	_Atomic uint32_t pad0;
 	_Atomic uint64_t cap_bytes; /* per process; QUOTA_NONE */
 	_Atomic uint64_t peak_bytes;
 	_Atomic uint64_t kind_bytes[CHARGE_KINDS]; /* breakdown, informational */
 	_Atomic uint64_t denials;
-	_Atomic uint64_t driver_bytes;	  /* the driver's own figure, last reconciled; 0 = unknown */
+	_Atomic uint64_t driver_bytes; /* the driver's own figure, last reconciled; 0 = unknown */
 	_Atomic uint64_t driver_at_ns;
+	_Atomic uint64_t pid_ns_inode;
+	_Atomic uint64_t start_ns;    /* attach time */
+	_Atomic uint64_t start_ticks; /* process start time, /proc/self/stat field 22 */
+	_Atomic uint64_t comm[2];
 	struct slot_sm sm __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 
@@ -127,6 +147,7 @@ struct turn {
 };
 
 struct ledger_header {
+	/* Written before the file has a name, never again. */
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes;
@@ -134,13 +155,14 @@ struct ledger_header {
 	uint32_t slots, groups;
 	uint32_t slot_bytes, group_bytes;
 	char uuid[UUID_TEXT_BYTES];
-	uint64_t checksum; /* FNV-1a of everything above; set last: a zero one means "being made" */
-	_Atomic uint64_t device_bytes;	 /* as the driver says; for status */
-	_Atomic uint64_t context_bytes;	 /* measured size of a bare context; 0 = not yet */
-	_Atomic uint32_t join_lock;	 /* TID of the joiner; kernel-released like slot.live */
-	_Atomic uint32_t device_index;	 /* NVML's, a hint for people */
+	uint64_t checksum; /* FNV-1a of everything above */
+	/* Written by members. */
+	_Atomic uint64_t device_bytes;	/* as the driver says; for status */
+	_Atomic uint64_t context_bytes; /* measured size of a bare context; 0 = not yet */
+	_Atomic uint32_t join_lock; /* TID of who makes a group; kernel-released like live.word */
+	_Atomic uint32_t device_index; /* NVML's, a hint for people */
 	_Atomic uint64_t reclaimed_slots;
-	char device_name[64];
+	_Atomic uint64_t device_name[8]; /* words_load() */
 };
 
 struct ledger_file {
@@ -152,8 +174,7 @@ struct ledger_file {
 		struct turn turn;
 		unsigned char page1[LEDGER_PAGE];
 	};
-	_Atomic uint64_t claimed[LEDGER_SLOTS / 64]; /* hint bitmap: slots with live != 0 */
-	unsigned char page2[LEDGER_PAGE - LEDGER_SLOTS / 8];
+	struct live live[LEDGER_SLOTS];
 	struct group group[LEDGER_GROUPS];
 	struct slot slot[LEDGER_SLOTS];
 };
@@ -162,7 +183,10 @@ _Static_assert(sizeof(struct group_sm) == 128, "group_sm layout");
 _Static_assert(sizeof(struct slot_sm) == 128, "slot_sm layout");
 _Static_assert(sizeof(struct group) == 512, "group layout");
 _Static_assert(sizeof(struct slot) == 512, "slot layout");
+_Static_assert(sizeof(struct live) == 8, "a list entry fits beside each live word");
 _Static_assert(sizeof(struct turn) <= LEDGER_PAGE, "the turn fits its page");
 _Static_assert(sizeof(struct ledger_header) <= LEDGER_PAGE, "the header fits its page");
+_Static_assert(sizeof(struct ledger_file) <= LEDGER_SPAN, "the file fits its span");
+_Static_assert(LEDGER_SLOTS < TOTAL_NO_SLOT, "a slot fits the total's tag");
 
 #endif

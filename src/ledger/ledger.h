@@ -1,10 +1,12 @@
 /*
- * The shared ledger of one GPU: who is on it, what each group may use and uses. docs/ledger.md is the
- * protocol. No CUDA here; the clock and the file are handed in.
+ * The shared ledger of one GPU: who is on it, what each group may use and uses. docs/ledger.md is
+ * the protocol. No CUDA here.
  *
- * Threads: a struct member may be used by any thread of the process that joined; charging serialises
- * inside the process with a private lock of rank LEDGER (innermost; never held across a driver call).
- * After fork the child must not use the parent's members: they are dead to it (see member_is_ours).
+ * Threads: a struct member may be used by any thread of the process that joined; charging
+ * serialises inside the process with a private lock of rank LEDGER (innermost; never held across a
+ * driver call). After fork the child must not use the parent's members: they are dead to it
+ * (member_is_ours()). No function here changes errno; none allocates, starts a thread or touches a
+ * signal.
  */
 #ifndef CUOTA_LEDGER_LEDGER_H
 #define CUOTA_LEDGER_LEDGER_H
@@ -16,25 +18,36 @@
 #include "base/quota.h"
 #include "ledger/layout.h"
 
+/* Where a ledger file is, to see whether the path still means the same file. */
+struct ledger_place {
+	char dir[PATH_MAX - 128]; /* "" for a private ledger */
+	uint64_t device, inode;
+};
+
 struct ledger {
-	struct ledger_file *file; /* MAP_SHARED; NULL when closed */
+	struct ledger_file *file; /* NULL when closed */
 	char uuid[UUID_TEXT_BYTES];
 	int private_copy; /* no shared file could be had: caps hold within this process alone */
 	int read_only;
+	struct ledger_place place;
+	/* A word of a page that the kernel wipes in a forked child, who must not touch the rest. */
+	const _Atomic uint64_t *here;
 };
 
-/* ---- opening (open.c) ----------------------------------------------------------------------------- */
+/* ---- opening (open.c, map.c)
+ * ----------------------------------------------------------------------- */
 
 /*
- * The directory to use: `configured` when not empty, else /run/cuota when it exists and is usable, else
- * /dev/shm/cuota (made 1777 when missing). 0 or -errno; ret_dir has PATH_MAX bytes.
+ * The directory to use: `configured` when not empty (it must exist), else /run/cuota when it exists
+ * and is usable, else /dev/shm/cuota (made 1777 when missing). 0 or -errno; ret_dir has PATH_MAX
+ * bytes.
  */
 int ledger_dir(const char *configured, char *ret_dir, struct error *err);
 
 /*
- * Opens, or makes, <dir>/<uuid>.ledger and checks it: regular file, no symlink, size, magic, version,
- * checksum. Errors: -EACCES, -EROFS, -ENOSPC, -ELOOP, -EPROTO (damaged or a newer version), -EINVAL.
- * The caller decides between refusing and ledger_open_private().
+ * Opens, or makes, <dir>/<uuid>.ledger and checks it: regular file, no symlink, size, magic,
+ * version, checksum. Errors: -ENOENT, -EACCES, -EROFS, -ENOSPC, -ELOOP, -EPROTO (damaged or another
+ * version), -EINVAL (not a UUID). The caller decides between refusing and ledger_open_private().
  */
 int ledger_open(const char *dir, const char *uuid, struct ledger *ret, struct error *err);
 
@@ -44,42 +57,81 @@ int ledger_open_private(const char *uuid, struct ledger *ret, struct error *err)
 /* For status: maps an existing file read-only. */
 int ledger_open_read(const char *path, struct ledger *ret, struct error *err);
 
+/* No member of it may be joined any more, in any thread. */
 void ledger_close(struct ledger *ledger);
 
-/* ---- joining (join.c, live.c) --------------------------------------------------------------------- */
+/*
+ * 0 while the path still leads to this very file at full length; -ESTALE when it was replaced or
+ * removed; -ENODATA when it was cut short, and then the mapping has been replaced by private
+ * memory, so that touching it is not a SIGBUS any more. One system call: for the service thread's
+ * tick.
+ */
+int ledger_check_file(struct ledger *ledger);
+
+/* ---- joining (join.c, group.c, live.c)
+ * ------------------------------------------------------------- */
 
 struct member {
 	struct ledger *ledger;
-	unsigned slot, group; /* checked at join, fixed for life */
+	_Atomic unsigned slot, group; /* in range always; fixed until member_tend() moves them */
 	uint32_t generation;
-	struct quota own; /* this process's own ceiling (policy, environment): private memory */
-	_Atomic uint64_t private_bytes; /* what this process has charged, in private memory: a hostile
-					   ledger can not make it pass its own cap */
-	_Atomic uint32_t lock;	/* private, serialises charging threads */
-	_Atomic uint64_t cap_bytes;   /* effective cap of the group now: min(own, ledger, limits file) */
-	_Atomic uint32_t sm_cap_bp;   /* likewise; QUOTA_SM_NONE */
-	_Atomic uint32_t weight, priority;
-	uint32_t limits_gen;
-	int joined;
+	uint32_t tid;		     /* of the service thread, as live.word holds it */
+	struct quota ceiling;	     /* the admin's policy: nothing raises it */
+	struct quota asked;	     /* the environment: `cuota set` may replace it */
+	struct quota limits;	     /* of a trusted limits file; all unset when there is none */
+	char name[GROUP_NAME_BYTES]; /* the group's, made up when the process is alone */
+	int alone;
+	_Atomic uint64_t private_bytes;	   /* what this process has charged, in private memory: a
+					      hostile    ledger can not make it pass its own cap */
+	uint64_t kind_bytes[CHARGE_KINDS]; /* likewise; under lock */
+	uint64_t op;			   /* what slot.op must hold, under lock */
+	_Atomic uint32_t lock;		   /* private, serialises charging threads; rank LEDGER */
+	_Atomic uint32_t lost; /* the slot is not ours any more, or damaged: caps hold within this
+				  process alone until member_tend() has joined again */
+	/* The effective caps now. The group's also counts what the ledger holds, unless a trusted
+	 * limits file speaks: group_cap = min(ceiling, limits ? limits : min(asked, ledger)). */
+	_Atomic uint64_t cap_bytes;	    /* own part of the group's cap; UINT64_MAX = none */
+	_Atomic uint64_t process_cap_bytes; /* this process's; UINT64_MAX = none */
+	_Atomic uint32_t follow_ledger;	    /* no limits file speaks about memory */
+	_Atomic uint32_t sm_cap_bp;	    /* effective, the ledger's included; QUOTA_SM_NONE */
+	_Atomic uint32_t weight, priority;  /* effective, never 0 */
+	_Atomic uint32_t limits_gen;	    /* of the limits file as read last */
+	uint64_t logged_ns;
+	_Atomic uint32_t joined;
 };
 
 /*
- * Joins `group` ("" = a group of this process alone) with this process's own quota. MUST be called from
- * the thread that will live as long as the process's membership (the service thread): the kernel releases
- * the slot when that thread ends. -EUSERS when all slots are taken, -ETIMEDOUT when the join lock is held
- * by a stopped process for longer than a second. The stricter of the group's and own caps counts.
+ * Joins `group` ("" = a group of this process alone). `ceiling` is the admin's policy, a hard
+ * limit; `asked` is what the environment asks for; a limits file of `cuota set` that is to be
+ * trusted replaces `asked` and the ledger's own figure, never the ceiling. Either may be NULL. MUST
+ * be called from the thread that will live as long as the process's membership (the service
+ * thread): the kernel releases the slot when that thread ends. -EUSERS when all slots (1,024) or
+ * named groups (256) are taken, -ETIMEDOUT when a stopped process holds the join lock for longer
+ * than a second (only the first member of a named group needs that lock).
  */
-int ledger_join(struct ledger *ledger, const char *group, const struct quota *own,
-		struct member *ret, struct error *err);
+int ledger_join(struct ledger *ledger, const char *group, const struct quota *ceiling,
+		const struct quota *asked, struct member *ret, struct error *err);
 
 /* Gives everything back and frees the slot; same thread as ledger_join. */
 void ledger_leave(struct member *member);
 
-/* Re-reads the limits after `cuota set` when limits_gen moved; cheap when nothing changed. Service
- * thread, or whoever is about to refuse. */
+/* 1 in the process that joined; 0 in a forked child, which must not use the member. Costs one load.
+ */
+int member_is_ours(const struct member *member);
+
+/* Re-reads the limits after `cuota set` when limits_gen moved; cheap when nothing changed. Any
+ * thread; charging does it by itself. */
 void member_refresh(struct member *member);
 
-/* ---- charging (charge.c) -------------------------------------------------------------------------- */
+/*
+ * The service thread's tick, about once a second (same thread as ledger_join): refreshes the
+ * limits, sees whether the file was cut or replaced, and joins again, charges included, when the
+ * slot was lost. 0 when all is well or mended, else -errno of the attempt.
+ */
+int member_tend(struct member *member, struct error *err);
+
+/* ---- charging (charge.c)
+ * --------------------------------------------------------------------------- */
 
 enum refusal_why { REFUSED_GROUP, REFUSED_PROCESS };
 
@@ -93,36 +145,46 @@ struct refusal {
 };
 
 /*
- * One atomic step against the group's cap and the process's: 0, or -ENOMEM with the numbers (ret may be
- * NULL) and nothing changed. Before refusing, dead members are reaped and it is tried once more. O(1)
- * when it succeeds. Bytes are rounded up to granules.
+ * One atomic step against the group's cap and the process's: 0, or -ENOMEM with the numbers (ret
+ * may be NULL) and nothing changed. Before refusing, dead members are reaped and it is tried once
+ * more. O(1) when it succeeds. The process's bytes as a whole are rounded up to granules, so that
+ * any split of charges and refunds comes back to zero. -ESRCH when the member is not joined, or a
+ * fork's parent's.
  */
-int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes, struct refusal *ret);
+int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes,
+		  struct refusal *ret);
 
 /* Charges past the cap: for bytes that the driver has already taken (reconciled overhead). */
 void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t bytes);
 
-/* Gives back; more than is charged is clamped, logged once, never wrapped. */
+/* Gives back; more than is charged for that kind is clamped, logged once, never wrapped. */
 void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes);
 
-/* Bytes the group uses now, this process uses now, and what the group may still take (0 when over). */
+/* Bytes the group uses now, this process uses now, and what may still be taken under the group's
+ * and the process's cap (0 when over, UINT64_MAX when neither is capped). */
 uint64_t ledger_group_used(const struct member *member);
 uint64_t ledger_process_used(const struct member *member);
 uint64_t ledger_room(const struct member *member);
 
-/* ---- the dead (recover.c) ------------------------------------------------------------------------- */
+/* The group's cap and the process's as they bind this member now; UINT64_MAX = none. */
+uint64_t ledger_group_cap(const struct member *member);
+uint64_t ledger_process_cap(const struct member *member);
 
-/* Frees every slot whose owner's kernel-released lock is gone; lock-free, any process may, at any time.
- * Returns how many. */
+/* ---- the dead (recover.c)
+ * -------------------------------------------------------------------------- */
+
+/* Frees every slot whose owner's kernel-released word is dead; lock-free, any process may, at any
+ * time. Returns how many slots this call brought to zero. */
 unsigned ledger_reap(struct ledger *ledger);
 
-/* 1 if the slot's owner lives (a stopped or debugged one does; a zombie does not). */
-int slot_alive(const struct slot *slot);
+/* 1 if the slot has an owner that lives (a stopped or debugged one does; a zombie does not). */
+int slot_alive(const struct ledger *ledger, unsigned slot);
 
-/* ---- reading (view.c) ----------------------------------------------------------------------------- */
+/* ---- reading (view.c)
+ * ------------------------------------------------------------------------------ */
 
 struct slot_view {
-	unsigned slot, group;
+	unsigned slot, group; /* group: the `index` of its group_view */
 	uint32_t pid, uid;
 	uint64_t pid_ns_inode, start_ns, start_ticks;
 	char comm[17];
@@ -140,7 +202,7 @@ struct group_view {
 	uint64_t kind_bytes[CHARGE_KINDS];
 	uint32_t sm_cap_bp, weight, priority;
 	uint64_t busy_ns, throttled_ns, launches, created_ns, byte_seconds;
-	unsigned members;
+	unsigned members; /* slots below with this group, the dead not yet reaped included */
 };
 
 struct ledger_view {
@@ -149,21 +211,26 @@ struct ledger_view {
 	uint64_t device_bytes, context_bytes, reclaimed_slots;
 	uint64_t turn_switches;
 	unsigned group_count, slot_count;
-	struct group_view groups[LEDGER_GROUPS];
+	struct group_view groups[LEDGER_SLOTS]; /* only groups that have a member */
 	struct slot_view slots[LEDGER_SLOTS];
 };
 
-/* A range-checked copy that trusts nothing; takes no lock, so nobody can block it. About 1 MB. */
+/* A range-checked copy that trusts nothing; takes no lock, so nobody can block it. About 600 KB:
+ * not for a host program's stack. */
 void ledger_view(const struct ledger *ledger, struct ledger_view *ret);
 
-/* ---- live changes (limits.c) ---------------------------------------------------------------------- */
+/* ---- live changes (limits.c)
+ * ----------------------------------------------------------------------- */
 
 /*
- * `cuota set`: writes <dir>/limits/<group>.limits (owner only) and bumps limits_gen of the group in each
- * ledger. Members believe the file only when it belongs to root or to their own user and nobody else may
- * write it. An unset field is left as it is.
+ * `cuota set`: writes <dir>/limits/<group>.limits (the writer's own, 0644) and bumps limits_gen of
+ * the group in each ledger of dir. Members believe the file only when it belongs to root or to
+ * their own user and nobody else may write it. An unset field is left as it is in the file.
  */
 int limits_write(const char *dir, const char *group, const struct quota *quota, struct error *err);
+
+/* -ENOENT when there is none, -EPERM when it is not to be trusted by euid, -EINVAL when malformed.
+ */
 int limits_read(const char *dir, const char *group, unsigned euid, struct quota *ret,
 		struct error *err);
 

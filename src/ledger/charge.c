@@ -1,0 +1,251 @@
+/*
+ * Charging and refunding: the hot path. No system call, no wait for another process; about five
+ * atomic operations on two cache lines.
+ *
+ * What this process has charged is kept in private memory (private_bytes, op, kind_bytes) and the
+ * shared words are only written from it: bytes flipped in the ledger by somebody else can make a
+ * group's sum wrong, never this process larger than its own cap.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ledger/futex.h"
+#include "ledger/live.h"
+#include "ledger/map.h"
+#include "ledger/protocol.h"
+
+/* Far beyond honest contention: a total that never holds still this long is being tampered with. */
+#define SWAP_TRIES 1000000u
+
+void member_lock(struct member *member)
+{
+	uint32_t free_word = 0;
+
+	if (atomic_compare_exchange_strong_explicit(&member->lock, &free_word, 1,
+						    memory_order_acquire, memory_order_relaxed))
+		return;
+	while (atomic_exchange_explicit(&member->lock, 2, memory_order_acquire) != 0)
+		futex_wait(&member->lock, 2, NS_PER_S, 0);
+}
+
+void member_unlock(struct member *member)
+{
+	if (atomic_exchange_explicit(&member->lock, 0, memory_order_release) == 2)
+		futex_wake(&member->lock, 1, 0);
+}
+
+int member_is_ours(const struct member *member)
+{
+	return atomic_load_explicit(&member->joined, memory_order_acquire) &&
+	       map_is_here(member->ledger);
+}
+
+void member_lose(struct member *member, const char *why)
+{
+	if (atomic_exchange(&member->lost, 1) == 0)
+		log_line(LOG_WARN,
+			 "ledger %s: slot %u is lost (%s); until it is joined again the cap holds "
+			 "within this process alone",
+			 member->ledger->uuid, member->slot, why);
+}
+
+static uint64_t relaxed(const _Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static int fits(uint64_t total, uint64_t more, uint64_t cap_bytes)
+{
+	uint64_t granules = total_granules(total);
+
+	return more <= GRANULES_MAX - granules && granules + more <= cap_bytes / GRANULE_BYTES;
+}
+
+static void raise_peak(_Atomic uint64_t *peak, uint64_t bytes)
+{
+	uint64_t seen = relaxed(peak);
+
+	while (seen < bytes &&
+	       !atomic_compare_exchange_weak_explicit(peak, &seen, bytes, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+}
+
+/* Ends the operation `op` as kept (SECOND flips) or dropped. */
+static void settle(struct member *member, struct slot *slot, uint64_t op, int kept)
+{
+	uint64_t settled = (op ^ OP_PENDING) ^ (kept ? OP_SECOND : 0);
+
+	if (atomic_compare_exchange_strong_explicit(&slot->op, &op, settled, memory_order_release,
+						    memory_order_relaxed))
+		member->op = settled;
+	else
+		member_lose(member, "its operation was changed by somebody else");
+}
+
+/*
+ * Moves this process's granules from `from` to `to`, in the slot and in the group's total: the
+ * detectable operation of docs/ledger.md. 0, or -ENOMEM when that would pass cap_bytes.
+ */
+static int move(struct member *member, uint64_t from, uint64_t to, uint64_t cap_bytes)
+{
+	struct ledger_file *file = member->ledger->file;
+	struct slot *slot = &file->slot[member->slot];
+	struct group *group = &file->group[member->group];
+	uint64_t more = to > from ? to - from : 0, op = member->op, next;
+	uint64_t total = atomic_load_explicit(&group->total, memory_order_acquire);
+	unsigned tries;
+
+	if (more && !fits(total, more, cap_bytes))
+		return -ENOMEM;
+	atomic_store_explicit(&slot->used[!OP_INDEX(op)], to, memory_order_relaxed);
+	next = op + OP_SEQ_ONE + OP_PENDING;
+	ledger_test_point(10);
+	if (!atomic_compare_exchange_strong_explicit(&slot->op, &op, next, memory_order_release,
+						     memory_order_relaxed)) {
+		member_lose(member, "it was reaped, or its operation changed by somebody else");
+		return 0;
+	}
+	for (tries = 0; tries < SWAP_TRIES; tries++) {
+		if (total_slot(total) != member->slot)
+			total_help(file, member->group, total);
+		ledger_test_point(11);
+		if (atomic_compare_exchange_strong_explicit(
+			    &group->total, &total,
+			    total_make(granules_move(total_granules(total), from, to), member->slot,
+				       OP_SEQ(next)),
+			    memory_order_acq_rel, memory_order_acquire)) {
+			ledger_test_point(12);
+			settle(member, slot, next, 1);
+			raise_peak(&group->peak_bytes,
+				   granules_move(total_granules(total), from, to) * GRANULE_BYTES);
+			return 0;
+		}
+		if (more && !fits(total, more, cap_bytes)) {
+			ledger_test_point(13);
+			settle(member, slot, next, 0);
+			return -ENOMEM;
+		}
+	}
+	settle(member, slot, next, 0);
+	member_lose(member, "the group's total never holds still");
+	return 0;
+}
+
+void member_count_again(struct member *member)
+{
+	if (move(member, 0, granules_of(relaxed(&member->private_bytes)), UINT64_MAX) != 0)
+		member_lose(member, "the group's total is full");
+}
+
+/* Under the private lock: bytes from private_bytes `from` to `to`. */
+static int move_bytes(struct member *member, enum charge_kind kind, uint64_t from, uint64_t to,
+		      uint64_t cap_bytes)
+{
+	uint64_t here = granules_of(from), there = granules_of(to);
+	struct slot *slot = &member->ledger->file->slot[member->slot];
+	const struct live *live = &member->ledger->file->live[member->slot];
+	int code;
+
+	if (atomic_load_explicit(&member->lost, memory_order_relaxed) == 0 &&
+	    (atomic_load_explicit(&live->word, memory_order_acquire) & FUTEX_TID_MASK) !=
+		    member->tid)
+		member_lose(member, "its owner's mark is gone");
+	if (here != there && !atomic_load_explicit(&member->lost, memory_order_relaxed)) {
+		code = move(member, here, there, cap_bytes);
+		if (code != 0)
+			return code;
+	}
+	atomic_store_explicit(&member->private_bytes, to, memory_order_relaxed);
+	member->kind_bytes[kind] += to - from; /* modulo 2^64: also down */
+	if (atomic_load_explicit(&member->lost, memory_order_relaxed))
+		return 0;
+	atomic_store_explicit(&slot->kind_bytes[kind], member->kind_bytes[kind],
+			      memory_order_relaxed);
+	if (to > relaxed(&slot->peak_bytes))
+		atomic_store_explicit(&slot->peak_bytes, to, memory_order_relaxed);
+	return 0;
+}
+
+static int try_charge(struct member *member, enum charge_kind kind, uint64_t bytes,
+		      enum refusal_why *ret_why)
+{
+	uint64_t from, own, process;
+	int code = -ENOMEM;
+
+	member_lock(member);
+	from = relaxed(&member->private_bytes);
+	own = relaxed(&member->cap_bytes);
+	process = relaxed(&member->process_cap_bytes);
+	*ret_why = REFUSED_PROCESS;
+	if (bytes <= GRANULES_MAX * GRANULE_BYTES && from + bytes <= process) {
+		*ret_why = REFUSED_GROUP;
+		if (from + bytes <= own)
+			code = move_bytes(member, kind, from, from + bytes,
+					  member_group_cap(member));
+	}
+	member_unlock(member);
+	return code;
+}
+
+int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes, struct refusal *ret)
+{
+	enum refusal_why why;
+	struct slot *slot;
+
+	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+		return -ESRCH;
+	member_refresh(member);
+	if (try_charge(member, kind, bytes, &why) == 0)
+		return 0;
+	/* Somebody's charge may be a dead one's: take it back before saying no. */
+	if (why == REFUSED_GROUP && ledger_reap(member->ledger) &&
+	    try_charge(member, kind, bytes, &why) == 0)
+		return 0;
+	slot = &member->ledger->file->slot[member->slot];
+	if (!atomic_load_explicit(&member->lost, memory_order_relaxed))
+		atomic_fetch_add_explicit(&slot->denials, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&member->ledger->file->group[member->group].denials, 1,
+				  memory_order_relaxed);
+	if (ret)
+		refusal_fill(member, why, bytes, ret);
+	return -ENOMEM;
+}
+
+void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t bytes)
+{
+	uint64_t from;
+
+	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+		return;
+	member_lock(member);
+	from = relaxed(&member->private_bytes);
+	if (bytes <= GRANULES_MAX * GRANULE_BYTES - from &&
+	    move_bytes(member, kind, from, from + bytes, UINT64_MAX) != 0)
+		member_lose(member, "the group's total is full");
+	member_unlock(member);
+}
+
+void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
+{
+	uint64_t from, held;
+
+	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+		return;
+	member_lock(member);
+	from = relaxed(&member->private_bytes);
+	held = member->kind_bytes[kind];
+	if (bytes > held) {
+		if (log_allowed(&member->logged_ns, clock_now_ns(), 60 * NS_PER_S))
+			log_line(
+				LOG_WARN,
+				"ledger %s: refund of %llu bytes of kind %u, %llu charged: clamped",
+				member->ledger->uuid, (unsigned long long)bytes, (unsigned)kind,
+				(unsigned long long)held);
+		bytes = held;
+	}
+	move_bytes(member, kind, from, from - bytes, UINT64_MAX);
+	member_unlock(member);
+}

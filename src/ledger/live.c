@@ -1,0 +1,199 @@
+/*
+ * The robust list of the calling thread, and the words it holds. live.h says why.
+ *
+ * The list's head and its entries lie in MAP_SHARED memory although no other process sees them:
+ * before Linux 5.18 the OOM killer could take a dying process's private memory before the kernel
+ * had read its robust list from there, and the word would have stayed alive for ever. A page that
+ * is wiped on fork tells a child, whose thread-local pointer is a copy, that it has no list yet.
+ */
+#include "ledger/live.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "ledger/futex.h"
+#include "ledger/protocol.h"
+
+struct entry {
+	struct entry *next;
+};
+
+/* struct robust_list_head of <linux/futex.h>, whose pointers the kernel reads as they are. */
+struct list {
+	struct entry first;
+	long offset;
+	struct entry *pending;
+};
+
+struct thread {
+	struct list *list;
+	void *c_library_list; /* given back when the last word is dropped */
+	size_t c_library_bytes;
+	uint32_t tid;
+};
+
+static __thread struct thread *this_thread; /* in a page wiped on fork: list is NULL in a child */
+
+/* The kernel reads at the moment of death: each store must be there before the next step. */
+static void in_order(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void *map_page(int flags, int advice)
+{
+	void *page = mmap(NULL, LEDGER_PAGE, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	madvise(page, LEDGER_PAGE, advice);
+	return page;
+}
+
+static int thread_make(void)
+{
+	if (!this_thread)
+		this_thread = map_page(MAP_PRIVATE, MADV_WIPEONFORK);
+	if (!this_thread)
+		return -ENOMEM;
+	if (this_thread->list)
+		return 0;
+	this_thread->list = map_page(MAP_SHARED, MADV_DONTFORK);
+	if (!this_thread->list)
+		return -ENOMEM;
+	this_thread->list->first.next = &this_thread->list->first;
+	this_thread->list->offset = -(long)LEDGER_SPAN;
+	return 0;
+}
+
+int live_begin(uint32_t *ret_tid)
+{
+	int saved_errno = errno, code = thread_make();
+	void *head = NULL;
+	size_t bytes = 0;
+
+	if (code == 0 &&
+	    (syscall(SYS_get_robust_list, 0, &head, &bytes) != 0 || head != this_thread->list)) {
+		this_thread->c_library_list = head;
+		this_thread->c_library_bytes = bytes;
+		if (syscall(SYS_set_robust_list, this_thread->list, sizeof(struct list)) != 0)
+			code = -errno;
+	}
+	if (code == 0)
+		*ret_tid = this_thread->tid = (uint32_t)syscall(SYS_gettid);
+	errno = saved_errno;
+	return code;
+}
+
+void live_end(void)
+{
+	int saved_errno = errno;
+
+	if (this_thread && this_thread->list &&
+	    this_thread->list->first.next == &this_thread->list->first)
+		syscall(SYS_set_robust_list, this_thread->c_library_list,
+			this_thread->c_library_bytes);
+	errno = saved_errno;
+}
+
+static struct entry *entry_of(_Atomic uint32_t *word)
+{
+	return (struct entry *)((char *)word + LEDGER_SPAN);
+}
+
+int live_take(_Atomic uint32_t *word, uint32_t expected, uint32_t value)
+{
+	struct list *list = this_thread->list;
+	struct entry *entry = entry_of(word);
+	int taken;
+
+	list->pending = entry;
+	in_order();
+	taken = atomic_compare_exchange_strong(word, &expected, value);
+	ledger_test_point(1);
+	in_order();
+	if (taken) {
+		entry->next = list->first.next;
+		in_order();
+		list->first.next = entry;
+		in_order();
+	}
+	list->pending = NULL;
+	return taken;
+}
+
+uint32_t live_drop(_Atomic uint32_t *word)
+{
+	struct list *list = this_thread->list;
+	struct entry *entry = entry_of(word), *at;
+	uint32_t held;
+	unsigned hops;
+
+	list->pending = entry;
+	in_order();
+	for (at = &list->first, hops = 0; at->next != &list->first && hops < 2048; hops++) {
+		if (at->next == entry) {
+			at->next = entry->next;
+			break;
+		}
+		at = at->next;
+	}
+	in_order();
+	ledger_test_point(2);
+	held = atomic_load(word);
+	while ((held & FUTEX_TID_MASK) == this_thread->tid &&
+	       !atomic_compare_exchange_weak(word, &held, 0))
+		;
+	in_order();
+	list->pending = NULL;
+	return held;
+}
+
+int live_is_held(const struct ledger *ledger, unsigned slot)
+{
+	uint32_t word = atomic_load(&ledger->file->live[slot].word);
+
+	return (word & FUTEX_TID_MASK) != 0;
+}
+
+int live_is_dead(const struct ledger *ledger, unsigned slot)
+{
+	uint32_t word = atomic_load(&ledger->file->live[slot].word);
+
+	return word != 0 && (word & FUTEX_TID_MASK) == 0;
+}
+
+int ledger_lock(struct ledger *ledger, uint32_t tid, uint64_t timeout_ns)
+{
+	_Atomic uint32_t *word = &ledger->file->header.join_lock;
+	uint64_t deadline_ns = clock_now_ns() + timeout_ns;
+	uint32_t held;
+
+	for (;;) {
+		held = atomic_load(word);
+		/* Looked at first, so that a thread of another PID namespace with the same TID is
+		 * put in doubt by our death only if we die between this and the swap. */
+		if (!(held & FUTEX_TID_MASK)) {
+			if (live_take(word, held, tid | (held & FUTEX_WAITERS)))
+				return 0;
+			continue;
+		}
+		if (clock_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		if (!(held & FUTEX_WAITERS) &&
+		    !atomic_compare_exchange_strong(word, &held, held | FUTEX_WAITERS))
+			continue;
+		/* A slice at a time: whoever was woken in our stead may have died since. */
+		futex_wait(word, held | FUTEX_WAITERS, 10 * NS_PER_MS, 1);
+	}
+}
+
+void ledger_unlock(struct ledger *ledger)
+{
+	_Atomic uint32_t *word = &ledger->file->header.join_lock;
+
+	if (live_drop(word) & FUTEX_WAITERS)
+		futex_wake(word, 1, 1);
+}
