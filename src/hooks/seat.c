@@ -40,15 +40,16 @@ static int device_uuid(CUdevice device, char ret_uuid[UUID_TEXT_BYTES])
 	return 0;
 }
 
-static struct quota policy_of(const struct process *process, const struct device_tenant *device)
+struct quota tenant_ceiling(const char *uuid, uint64_t device_bytes)
 {
+	const struct process *process = atomic_load(&tenant_process);
 	gid_t gids[GIDS_MAX];
 	int count = getgroups(GIDS_MAX - 1, gids);
 	struct policy_subject who = {
 		.uid = (unsigned)geteuid(),
 		.group = process->config.group,
-		.uuid = device->uuid,
-		.device_bytes = device->device_bytes,
+		.uuid = uuid,
+		.device_bytes = device_bytes,
 	};
 	unsigned all[GIDS_MAX];
 
@@ -111,7 +112,7 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 		return SEAT_NONE;
 	device->device_bytes = total;
 	device->asked = config_quota(&process->config, (unsigned)device->ordinal, device->uuid, total);
-	device->ceiling = policy_of(process, device);
+	device->ceiling = tenant_ceiling(device->uuid, total);
 	if (open_ledger(process, device, &err) != 0) {
 		if (process->config.strict) {
 			log_must("%s: no ledger, and CUOTA_STRICT is set: %s", device->uuid, err.text);
@@ -208,4 +209,19 @@ int tenant_refused(CUdevice device)
 
 	return process && device >= 0 && device < TENANT_DEVICES &&
 	       atomic_load(&process->devices[device].attached) == SEAT_REFUSED;
+}
+
+struct device_tenant *tenant_of_uuid(const char *uuid)
+{
+	struct process *process = atomic_load(&tenant_process);
+
+	for (int i = 0; process && i < TENANT_DEVICES; i++) {
+		struct device_tenant *device = &process->devices[i];
+		uint32_t attached = atomic_load_explicit(&device->attached, memory_order_acquire);
+
+		if ((attached == SEAT_SHARED || attached == SEAT_PRIVATE) &&
+		    strcmp(device->uuid, uuid) == 0)
+			return device;
+	}
+	return NULL;
 }

@@ -76,6 +76,12 @@ struct device_tenant *tenant_of_launch(void);
 /* Of the context that a stream belongs to. */
 struct device_tenant *tenant_of_stream(CUstream stream);
 
+/* The seat on the device of this UUID if there is one already; takes none. */
+struct device_tenant *tenant_of_uuid(const char *uuid);
+
+/* What the admin's policy allows this process on a device. Only when the state is ON. */
+struct quota tenant_ceiling(const char *uuid, uint64_t device_bytes);
+
 /* 1 when a seat on the device was asked for and must not be done without: memory is then refused. */
 int tenant_refused(CUdevice device);
 
