@@ -204,7 +204,7 @@ int policy_parse(char *text, struct section_list *list, struct error *err)
 		r = parse_line(text, list, &section, err);
 		if (r < 0) {
 			error_prefix(err, "%u", number);
-			return r;
+			return r == -ENOMEM ? r : -EINVAL;
 		}
 		text = is_last ? end : end + 1;
 	}
