@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -116,4 +117,18 @@ const char *cli_user(unsigned uid, char *buf, size_t buf_bytes)
 	else
 		snprintf(buf, buf_bytes, "%u", uid);
 	return buf;
+}
+
+unsigned cli_unix_groups(unsigned uid, unsigned *ret_gids, unsigned room)
+{
+	struct passwd entry, *found = NULL;
+	int count = (int)room;
+	char text[4096];
+
+	if (getpwuid_r(uid, &entry, text, sizeof(text), &found) || !found)
+		return 0;
+	_Static_assert(sizeof(gid_t) == sizeof(unsigned), "a gid is an unsigned");
+	if (getgrouplist(found->pw_name, found->pw_gid, ret_gids, &count) < 0)
+		return 0;
+	return (unsigned)count;
 }

@@ -72,4 +72,7 @@ void cli_ledger_dirs(struct cli_dirs *ret);
 /* Name of a user, or the number as text; returns buf. */
 const char *cli_user(unsigned uid, char *buf, size_t buf_bytes);
 
+/* The unix groups of a user, as NSS says; returns how many were written. */
+unsigned cli_unix_groups(unsigned uid, unsigned *ret_gids, unsigned room);
+
 #endif

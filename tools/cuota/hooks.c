@@ -16,8 +16,10 @@ static const struct row rows[] = {
 #undef HOOK
 #if __has_include("hooks/nvml.def")
 #define NVML_HOOK(symbol, family) {#symbol, #family},
+#define NVML_CALL(symbol)
 #include "hooks/nvml.def"
 #undef NVML_HOOK
+#undef NVML_CALL
 #endif
 };
 

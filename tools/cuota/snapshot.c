@@ -11,8 +11,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "books.h"
+#include "effective.h"
 
-#define MPS_SERVER "nvidia-cuda-mps" /* as comm cuts it: the server's memory is its clients' */
+#define MINUTE_TAIL (64u << 10)	      /* bytes of each journal file that hold the last minutes */
+#define MPS_SERVER  "nvidia-cuda-mps" /* as comm cuts it: the server's memory is its clients' */
 
 static struct gpu_state *add_gpu(struct snapshot *snapshot)
 {
@@ -42,6 +45,22 @@ static void uuid_from_path(const char *path, char ret[UUID_TEXT_BYTES])
 	snprintf(ret, UUID_TEXT_BYTES, "%.*s", (int)(length < 47 ? length : 47), base);
 }
 
+static void fill_groups(struct gpu_state *gpu)
+{
+	char dir[PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(gpu->ledger_path, '/') - gpu->ledger_path),
+		 gpu->ledger_path);
+	for (unsigned i = 0; i < gpu->group_count; i++) {
+		struct group_state *group = &gpu->groups[i];
+
+		group->view = &gpu->view->groups[i];
+		group->caps = effective_quota(dir, gpu->view, group->view);
+		group->share = NAN;
+		group->share_minute = NAN;
+	}
+}
+
 static int add_ledger(struct snapshot *snapshot, const struct ledger_entry *entry)
 {
 	struct gpu_state *gpu = add_gpu(snapshot);
@@ -64,11 +83,7 @@ static int add_ledger(struct snapshot *snapshot, const struct ledger_entry *entr
 	gpu->groups = calloc(gpu->group_count ? gpu->group_count : 1, sizeof(*gpu->groups));
 	if (!gpu->groups)
 		return -ENOMEM;
-	for (unsigned i = 0; i < gpu->group_count; i++) {
-		gpu->groups[i].view = &gpu->view->groups[i];
-		gpu->groups[i].share = NAN;
-		gpu->groups[i].share_minute = NAN;
-	}
+	fill_groups(gpu);
 	return 0;
 }
 
@@ -232,22 +247,42 @@ void snapshot_free(struct snapshot *snapshot)
 	snapshot->gpu_count = 0;
 }
 
+void snapshot_minute_shares(struct snapshot *snapshot)
+{
+	struct books books;
+
+	if (books_read(&snapshot->dirs, BOOKS_SAMPLES, snapshot->wall_s - 120, MINUTE_TAIL, &books,
+		       NULL))
+		return;
+	for (unsigned g = 0; g < snapshot->gpu_count; g++) {
+		struct gpu_state *gpu = &snapshot->gpus[g];
+
+		for (unsigned i = 0; i < gpu->group_count; i++)
+			gpu->groups[i].share_minute =
+				books_share(&books, gpu->uuid, gpu->groups[i].view,
+					    snapshot->wall_s, snapshot->monotonic_ns, 60);
+	}
+	books_free(&books);
+}
+
 int snapshot_sample(struct snapshot *ret, double seconds, struct error *err)
 {
 	struct timespec pause = {(time_t)seconds,
 				 (long)((seconds - (double)(time_t)seconds) * 1e9)};
-	struct snapshot before;
-	int rc;
+	struct snapshot before = {0};
+	int rc = 0;
 
-	if (seconds <= 0)
-		return snapshot_read(ret, err);
-	rc = snapshot_read(&before, err);
-	if (rc)
-		return rc;
-	nanosleep(&pause, NULL);
+	if (seconds > 0) {
+		rc = snapshot_read(&before, err);
+		if (rc)
+			return rc;
+		nanosleep(&pause, NULL);
+	}
 	rc = snapshot_read(ret, err);
-	if (!rc)
+	if (!rc && seconds > 0)
 		snapshot_shares(ret, &before);
+	if (!rc)
+		snapshot_minute_shares(ret);
 	snapshot_free(&before);
 	return rc;
 }

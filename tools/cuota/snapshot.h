@@ -14,6 +14,7 @@
 
 struct group_state {
 	const struct group_view *view;
+	struct quota caps; /* what binds the group now (effective.h) */
 	double share; /* of the device's time since the earlier snapshot, 0..1; NAN = unknown */
 	double share_minute; /* over the last minute; NAN = unknown */
 };
@@ -60,7 +61,11 @@ void snapshot_shares(struct snapshot *now, const struct snapshot *before);
 
 void snapshot_free(struct snapshot *snapshot);
 
-/* Two snapshots `seconds` apart, the second with its shares; one when seconds is 0. */
+/* Fills the shares over the last minute from the journal; unknown where it does not reach back. */
+void snapshot_minute_shares(struct snapshot *snapshot);
+
+/* Two snapshots `seconds` apart, the second with its shares; one when seconds is 0. Minute shares
+ * too. */
 int snapshot_sample(struct snapshot *ret, double seconds, struct error *err);
 
 /* Bytes that are no allocation of the program: contexts, code, what only the driver's figure shows.

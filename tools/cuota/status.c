@@ -25,7 +25,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'j': in->json = 1; return 0;
 	case 'p': in->processes = 1; return 0;
-	case 'a': in->all = 1; return 0;
 	case 'g': in->gpu = arg; return 0;
 	case 'i':
 		if (cli_duration(arg, &in->interval_s, &err))
@@ -58,7 +57,7 @@ int status_wants_group(const struct status_options *in, const struct group_view 
 	for (int i = 0; i < in->group_count; i++)
 		if (!strcmp(in->groups[i], group->name))
 			return 1;
-	return !in->group_count && (in->all || group->members);
+	return !in->group_count;
 }
 
 /* A name that nobody has is a mistake of the caller's, not an empty table. */

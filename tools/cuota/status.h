@@ -11,7 +11,7 @@
 
 struct status_options {
 	double interval_s;
-	int json, processes, all;
+	int json, processes;
 	const char *gpu; /* index, UUID or prefix of one; NULL = every GPU */
 	char **groups;	 /* names asked for; none = every group */
 	int group_count;

@@ -25,7 +25,7 @@ static struct paint paint_for(FILE *stream)
 
 static const char *bytes_text(uint64_t bytes, char buf[16])
 {
-	return bytes == QUOTA_NONE || !bytes ? (bytes ? "none" : "0") : size_format(bytes, buf, 16);
+	return bytes == QUOTA_NONE ? "none" : size_format(bytes, buf, 16);
 }
 
 static const char *share_text(double share, char buf[16])
@@ -84,11 +84,11 @@ static void print_group(const struct group_state *group, int width, int cut)
 	char text[8][16];
 
 	printf("%-*.*s %8s %8s %8s %7s %5s %5s %5s %6s %5llu %4u\n", width, cut ? width : 64,
-	       v->name, bytes_text(v->used_bytes, text[0]), bytes_text(v->mem_cap_bytes, text[1]),
-	       bytes_text(v->peak_bytes, text[2]), bytes_text(group_overhead_bytes(v), text[3]),
-	       cap_text(v->sm_cap_bp, text[4]), share_text(group->share, text[5]),
-	       share_text(group->share_minute, text[6]), seconds_text(v->throttled_ns, text[7]),
-	       (unsigned long long)v->denials, v->members);
+	       v->name, bytes_text(v->used_bytes, text[0]),
+	       bytes_text(group->caps.mem_bytes, text[1]), bytes_text(v->peak_bytes, text[2]),
+	       bytes_text(group_overhead_bytes(v), text[3]), cap_text(group->caps.sm_bp, text[4]),
+	       share_text(group->share, text[5]), share_text(group->share_minute, text[6]),
+	       seconds_text(v->throttled_ns, text[7]), (unsigned long long)v->denials, v->members);
 }
 
 static void print_members(const struct gpu_state *gpu, const struct group_view *group)

@@ -1,0 +1,216 @@
+/*
+ * `cuota set`: changes the caps of a running group. Only the group's owner and root may; the
+ * admin's policy stays a ceiling. A memory cap below what is in use takes nothing away: it refuses
+ * what comes next.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "ledgers.h"
+#include "snapshot.h"
+
+static const struct argp_option options[] = {
+	{"mem", 'm', "SIZE", 0, "memory cap of the group on each GPU: 8G, 50%, none", 0},
+	{"mem-per-process", 'p', "SIZE", 0, "memory cap of each process in it", 0},
+	{"sm", 's', "PERCENT", 0, "SM-time cap: 30, 30%, none", 0},
+	{"weight", 'w', "N", 0, "share when groups compete, 1..10000", 0},
+	{"priority", 'P', "CLASS", 0, "high, normal or low", 0},
+	{0},
+};
+
+struct input {
+	const char *group, *mem, *mem_process, *sm, *weight, *priority;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct input *in = state->input;
+
+	switch (key) {
+	case 'm': in->mem = arg; return 0;
+	case 'p': in->mem_process = arg; return 0;
+	case 's': in->sm = arg; return 0;
+	case 'w': in->weight = arg; return 0;
+	case 'P': in->priority = arg; return 0;
+	case ARGP_KEY_ARG:
+		if (in->group)
+			argp_error(state, "one group at a time: '%s' is one too many", arg);
+		in->group = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!in->group)
+			argp_error(state, "no group given");
+		if (!in->mem && !in->mem_process && !in->sm && !in->weight && !in->priority)
+			argp_error(state, "nothing to set");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* A percent is of the device: device_bytes is 0 when the group's devices do not agree on that. */
+static int parse_size(const char *text, uint64_t device_bytes, uint64_t *ret, struct error *err)
+{
+	size_t length = strlen(text);
+	uint32_t bp;
+	int rc;
+
+	if (!strcmp(text, "none")) {
+		*ret = QUOTA_NONE;
+		return 0;
+	}
+	if (!length || text[length - 1] != '%')
+		return size_parse(text, ret, err);
+	rc = percent_parse(text, &bp, err);
+	if (!rc && !device_bytes)
+		return error_set(err, EINVAL, "the group is on GPUs of several sizes: write bytes");
+	if (!rc)
+		*ret = (uint64_t)((double)device_bytes / 10000 * bp);
+	return rc;
+}
+
+static int parse_priority(const char *text, uint32_t *ret, struct error *err)
+{
+	for (uint32_t p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++) {
+		if (!strcmp(text, priority_name(p))) {
+			*ret = p;
+			return 0;
+		}
+	}
+	return error_set(err, EINVAL, "write high, normal or low");
+}
+
+static int complain(const char *option, const char *text, const struct error *err)
+{
+	cli_error("%s '%s': %s", option, text, err->text);
+	return -EINVAL;
+}
+
+static int parse_quota(const struct input *in, uint64_t device_bytes, struct quota *ret)
+{
+	struct error err = {""};
+	uint64_t weight;
+
+	*ret = (struct quota){0};
+	if (in->mem && parse_size(in->mem, device_bytes, &ret->mem_bytes, &err))
+		return complain("--mem", in->mem, &err);
+	if (in->mem_process &&
+	    parse_size(in->mem_process, device_bytes, &ret->mem_process_bytes, &err))
+		return complain("--mem-per-process", in->mem_process, &err);
+	if (in->sm && !strcmp(in->sm, "none"))
+		ret->sm_bp = QUOTA_SM_NONE;
+	else if (in->sm && percent_parse(in->sm, &ret->sm_bp, &err))
+		return complain("--sm", in->sm, &err);
+	if (in->weight && number_parse(in->weight, 1, 10000, &weight, &err))
+		return complain("--weight", in->weight, &err);
+	if (in->weight)
+		ret->weight = (uint32_t)weight;
+	if (in->priority && parse_priority(in->priority, &ret->priority, &err))
+		return complain("--priority", in->priority, &err);
+	return 0;
+}
+
+/* Where the group is: its directories, and what all of its devices have in common. */
+struct place {
+	unsigned dir_count;
+	char dirs[CLI_DIRS][PATH_MAX];
+	uint64_t device_bytes; /* 0 when they differ */
+	uint64_t used_bytes;   /* the most on one device */
+	uint32_t owner_uid;
+	int found;
+};
+
+static void add_place(struct place *place, const struct gpu_state *gpu,
+		      const struct group_view *group)
+{
+	size_t length = (size_t)(strrchr(gpu->ledger_path, '/') - gpu->ledger_path);
+	unsigned i;
+
+	if (!place->found++)
+		place->device_bytes = gpu->total_bytes;
+	else if (place->device_bytes != gpu->total_bytes)
+		place->device_bytes = 0;
+	place->owner_uid = group->owner_uid;
+	if (group->used_bytes > place->used_bytes)
+		place->used_bytes = group->used_bytes;
+	for (i = 0; i < place->dir_count; i++)
+		if (!strncmp(place->dirs[i], gpu->ledger_path, length) && !place->dirs[i][length])
+			return;
+	if (i < CLI_DIRS)
+		snprintf(place->dirs[place->dir_count++], PATH_MAX, "%.*s", (int)length,
+			 gpu->ledger_path);
+}
+
+static int find_group(const char *name, struct place *ret)
+{
+	struct snapshot snapshot;
+	struct error err = {""};
+
+	memset(ret, 0, sizeof(*ret));
+	if (snapshot_read(&snapshot, &err)) {
+		cli_error("%s", err.text);
+		return -EIO;
+	}
+	for (unsigned g = 0; g < snapshot.gpu_count; g++)
+		for (unsigned i = 0; i < snapshot.gpus[g].group_count; i++)
+			if (!strcmp(snapshot.gpus[g].groups[i].view->name, name))
+				add_place(ret, &snapshot.gpus[g], snapshot.gpus[g].groups[i].view);
+	snapshot_free(&snapshot);
+	nvml_close();
+	if (ret->found)
+		return 0;
+	cli_error("no group '%s' is running; 'cuota status' shows those that are", name);
+	return -ENOENT;
+}
+
+static int may_change(const struct place *place, const char *group)
+{
+	char user[64];
+
+	if (!geteuid() || geteuid() == place->owner_uid)
+		return 1;
+	cli_error("group %s belongs to %s: only they and root may change it", group,
+		  cli_user(place->owner_uid, user, sizeof(user)));
+	return 0;
+}
+
+int command_set(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "GROUP",
+		.doc = "Changes the caps of a running group, at once and for members to come.\v"
+		       "A memory cap below what is in use takes nothing away; it refuses what "
+		       "comes next. "
+		       "The admin's policy stays a ceiling.",
+	};
+	struct input in = {0};
+	struct place place;
+	struct quota quota;
+	struct error err = {""};
+	char used[16], cap[16];
+
+	cli_parse(&argp, argc, argv, CLI_USAGE, &in);
+	if (find_group(in.group, &place))
+		return CLI_FAILED;
+	if (parse_quota(&in, place.device_bytes, &quota))
+		return CLI_USAGE;
+	if (!may_change(&place, in.group))
+		return CLI_FAILED;
+	for (unsigned i = 0; i < place.dir_count; i++) {
+		if (!limits_write(place.dirs[i], in.group, &quota, &err))
+			continue;
+		cli_error("%s", err.text);
+		return CLI_FAILED;
+	}
+	if (quota.mem_bytes && quota.mem_bytes < place.used_bytes)
+		cli_error("note: group %s uses %s: it gets no more until it is below %s", in.group,
+			  size_format(place.used_bytes, used, sizeof(used)),
+			  size_format(quota.mem_bytes, cap, sizeof(cap)));
+	return CLI_OK;
+}
