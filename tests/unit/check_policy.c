@@ -201,9 +201,9 @@ static const struct {
 	{"[gpu 0]\n", "1: unknown device '0': write an index"},
 	{"[gpu GPU-]\n", "1: device 'GPU-' is no UUID"},
 	{"[gpu all]\n", "1: unknown device 'all'"},
-	{"\xef\xbb\xbf[default]\n", "1: neither [section] nor key"}, /* a byte order mark */
+	{"\xef\xbb\xbf[default]\n", "1: a setting before any"}, /* a byte order mark */
 	{"{\"default\": {\"mem\": \"8G\"}}\n", "1: "},
-	{"default:\n  mem: 8G\n", "1: neither"},
+	{"default:\n  mem: 8G\n", "1: a setting before any"},
 };
 
 START_TEST(a_policy_that_is_not_understood_is_refused_as_a_whole_with_its_line)
