@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -38,16 +39,37 @@ void journal_setup(const char *dir)
 	snprintf(journal_dir, sizeof(journal_dir), "%s/journal", dir);
 }
 
-static const char *plain(const char *text, char *buf, size_t bytes)
-{
-	size_t i;
+struct line {
+	char text[LINE_BYTES];
+	size_t length;
+};
 
-	for (i = 0; text[i] && i + 1 < bytes; i++)
-		buf[i] = text[i] < 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\'
-				 ? '?'
-				 : text[i];
-	buf[i] = '\0';
-	return buf;
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct line *line, const char *format, ...)
+{
+	size_t room = sizeof(line->text) - line->length;
+	va_list args;
+	int added;
+
+	va_start(args, format);
+	added = vsnprintf(line->text + line->length, room, format, args);
+	va_end(args);
+	line->length += added < 0 || (size_t)added >= room ? room - 1 : (size_t)added;
+}
+
+static void put_number(struct line *line, const char *key, uint64_t value)
+{
+	put(line, ",\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static void put_text(struct line *line, const char *key, const char *text)
+{
+	put(line, ",\"%s\":\"", key);
+	for (; *text; text++)
+		put(line, "%c",
+		    *text < 0x20 || *text > 0x7e || *text == '"' || *text == '\\' ? '?' : *text);
+	put(line, "\"");
 }
 
 static unsigned long long wall_ms(void)
@@ -104,22 +126,26 @@ static void rotate(int dir_fd, int fd, const char *name)
 	flock(fd, LOCK_UN);
 }
 
-static void append(const char *kind, uint64_t limit_bytes, const char *line, size_t length)
+/* Closes the line and writes it in one append. */
+static void append(const char *kind, uint64_t limit_bytes, struct line *line)
 {
 	struct file_status status;
 	int dir_fd, fd, saved = errno;
 	char name[48];
 
+	put(line, "}\n");
+	if (line->text[line->length - 1] != '\n')
+		return; /* cut: cannot be, with names as short as they are */
 	dir_fd = open_directory();
 	snprintf(name, sizeof(name), "u%u-%s.jsonl", (unsigned)geteuid(), kind);
 	fd = dir_fd < 0 ? -1 : open_file(dir_fd, name);
-	if (fd >= 0 && !file_status(fd, "", &status) && status.bytes + length > limit_bytes) {
+	if (fd >= 0 && !file_status(fd, "", &status) && status.bytes + line->length > limit_bytes) {
 		rotate(dir_fd, fd, name);
 		close(fd);
 		fd = open_file(dir_fd, name);
 	}
 	if (fd >= 0) {
-		(void)!write(fd, line, length);
+		(void)!write(fd, line->text, line->length);
 		close(fd);
 	}
 	if (dir_fd >= 0)
@@ -127,32 +153,44 @@ static void append(const char *kind, uint64_t limit_bytes, const char *line, siz
 	errno = saved;
 }
 
-void journal_end(const struct ledger *ledger, const struct slot_view *slot, const char *group,
-		 int reaped)
+static void begin(struct line *line, const char *type, const struct ledger *ledger,
+		  const char *group)
 {
-	char line[LINE_BYTES], name[GROUP_NAME_BYTES], comm[32];
+	line->length = 0;
+	put(line, "{\"v\":%d,\"type\":\"%s\"", JOURNAL_VERSION, type);
+	put_number(line, "t_ms", wall_ms());
+	put_text(line, "gpu", ledger->uuid);
+	put_text(line, "group", group);
+}
+
+void journal_end(const struct ledger *ledger, const struct slot_view *slot, const char *group)
+{
+	const struct ledger_header *header;
 	uint64_t now_ns = clock_now_ns();
-	int length;
+	struct line line;
+	char device[64];
 
 	if (!journal_dir[0] || ledger->private_copy)
 		return;
-	length = snprintf(
-		line, sizeof(line),
-		"{\"v\":%d,\"type\":\"end\",\"t_ms\":%llu,\"gpu\":\"%s\",\"group\":\"%s\",\"uid\":%"
-		"u,"
-		"\"pid\":%u,\"pidns\":%llu,\"comm\":\"%s\",\"alive_ms\":%llu,\"busy_ns\":%llu,"
-		"\"peak\":%llu,\"denials\":%llu,\"throttled_ns\":%llu,"
-		"\"launches\":%llu,\"reaped\":%d}\n",
-		JOURNAL_VERSION, wall_ms(), ledger->uuid, plain(group, name, sizeof(name)),
-		slot->uid, slot->pid, (unsigned long long)slot->pid_ns_inode,
-		plain(slot->comm, comm, sizeof(comm)),
-		(unsigned long long)(now_ns > slot->start_ns ? now_ns - slot->start_ns : 0) /
-			NS_PER_MS,
-		(unsigned long long)slot->busy_ns, (unsigned long long)slot->peak_bytes,
-		(unsigned long long)slot->denials, (unsigned long long)slot->throttled_ns,
-		(unsigned long long)slot->launches, !!reaped);
-	if (length > 0 && (size_t)length < sizeof(line))
-		append("ends", JOURNAL_END_BYTES, line, (size_t)length);
+	header = &ledger->file->header;
+	words_load(header->device_name, 8, device);
+	begin(&line, "end", ledger, group);
+	put_text(&line, "device", device);
+	put_number(&line, "device_bytes",
+		   atomic_load_explicit(&header->device_bytes, memory_order_relaxed));
+	put_number(&line, "uid", slot->uid);
+	put_number(&line, "pid", slot->pid);
+	put_number(&line, "pidns", slot->pid_ns_inode);
+	put_text(&line, "comm", slot->comm);
+	put_number(&line, "alive_ms",
+		   (now_ns > slot->start_ns ? now_ns - slot->start_ns : 0) / NS_PER_MS);
+	put_number(&line, "busy_ns", slot->busy_ns);
+	put_number(&line, "peak", slot->peak_bytes);
+	put_number(&line, "denials", slot->denials);
+	put_number(&line, "throttled_ns", slot->throttled_ns);
+	put_number(&line, "launches", slot->launches);
+	put_number(&line, "reaped", slot->pid != (uint32_t)getpid());
+	append("ends", JOURNAL_END_BYTES, &line);
 }
 
 /* Nobody with a lower slot lives in this group. */
@@ -168,27 +206,23 @@ static int speaks_for_group(struct ledger_file *file, const struct member *membe
 static void sample(const struct ledger *ledger, const struct member *member)
 {
 	const struct group *group = &ledger->file->group[member->group];
-	char line[LINE_BYTES], name[GROUP_NAME_BYTES];
-	uint64_t cap = atomic_load_explicit(&member->cap_bytes, memory_order_relaxed);
-	int length;
+	uint64_t cap = ledger_group_cap(member);
+	struct line line;
 
-	length = snprintf(
-		line, sizeof(line),
-		"{\"v\":%d,\"type\":\"sample\",\"t_ms\":%llu,\"gpu\":\"%s\",\"group\":\"%s\","
-		"\"uid\":%u,"
-		"\"used\":%llu,\"cap\":%lld,\"sm_bp\":%u,\"busy_ns\":%llu,\"throttled_ns\":%llu,"
-		"\"denials\":%llu,\"created_ns\":%llu}\n",
-		JOURNAL_VERSION, wall_ms(), ledger->uuid, plain(member->name, name, sizeof(name)),
-		(unsigned)geteuid(), (unsigned long long)ledger_group_used(member),
-		cap > INT64_MAX ? -1ll : (long long)cap,
-		atomic_load_explicit(&member->sm_cap_bp, memory_order_relaxed),
-		(unsigned long long)atomic_load_explicit(&group->sm.busy_ns, memory_order_relaxed),
-		(unsigned long long)atomic_load_explicit(&group->sm.throttled_ns,
-							 memory_order_relaxed),
-		(unsigned long long)atomic_load_explicit(&group->denials, memory_order_relaxed),
-		(unsigned long long)atomic_load_explicit(&group->created_ns, memory_order_relaxed));
-	if (length > 0 && (size_t)length < sizeof(line))
-		append("samples", JOURNAL_SAMPLE_BYTES, line, (size_t)length);
+	begin(&line, "sample", ledger, member->name);
+	put_number(&line, "uid", geteuid());
+	put_number(&line, "used", ledger_group_used(member));
+	if (cap <= INT64_MAX)
+		put_number(&line, "cap", cap);
+	put_number(&line, "sm_bp", atomic_load_explicit(&member->sm_cap_bp, memory_order_relaxed));
+	put_number(&line, "busy_ns",
+		   atomic_load_explicit(&group->sm.busy_ns, memory_order_relaxed));
+	put_number(&line, "throttled_ns",
+		   atomic_load_explicit(&group->sm.throttled_ns, memory_order_relaxed));
+	put_number(&line, "denials", atomic_load_explicit(&group->denials, memory_order_relaxed));
+	put_number(&line, "created_ns",
+		   atomic_load_explicit(&group->created_ns, memory_order_relaxed));
+	append("samples", JOURNAL_SAMPLE_BYTES, &line);
 }
 
 static int sample_is_due(const struct ledger *ledger, uint64_t now_ns)

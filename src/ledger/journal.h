@@ -22,11 +22,10 @@
 void journal_setup(const char *dir);
 
 /*
- * The process of this slot has ended: `reaped` = found dead by somebody else. To be called exactly
- * once per life of a slot, by whoever brings it to zero, with the slot as it was before.
+ * The process of this slot has ended, by its own word or found dead by another. To be called exactly once
+ * per life of a slot, by whoever brings it to zero, with the slot as it was before.
  */
-void journal_end(const struct ledger *ledger, const struct slot_view *slot, const char *group,
-		 int reaped);
+void journal_end(const struct ledger *ledger, const struct slot_view *slot, const char *group);
 
 /*
  * The owner's service thread, every few hundred ms: integrates bytes over time for slot and group
