@@ -100,7 +100,9 @@ struct slot_sm {
 	_Atomic uint64_t want_since_ns;
 	_Atomic uint64_t throttled_ns;
 	_Atomic uint64_t launches;
-	_Atomic uint64_t reserved[9];
+	_Atomic uint32_t in_sync;    /* host threads blocked until device work is done */
+	uint32_t pad0;
+	_Atomic uint64_t reserved[8];
 };
 
 /*

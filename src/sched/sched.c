@@ -22,14 +22,19 @@ static void point(struct sched *sched)
 
 	sched->group_sm = &file->group[member->group].sm;
 	sched->slot_sm = &file->slot[member->slot].sm;
-	sched->turns = (struct turns){file, member->slot, member->group};
+	sched->turns = (struct turns){member->ledger, file, member->slot};
 	sched->owner = sched->use_turns ? &file->turn.owner : &sched->nobody;
+	/* What the seat's last owner left behind is not ours. */
+	turn_forget(&sched->turns);
+	STORE(&sched->slot_sm->in_sync, 0);
+	STORE(&sched->slot_sm->busy_until_ns, 0);
 }
 
 void sched_rebind(struct sched *sched)
 {
 	if (sched->turns.file == sched->member->ledger->file &&
-	    sched->turns.slot == sched->member->slot && sched->turns.group == sched->member->group)
+	    sched->turns.slot == sched->member->slot &&
+	    sched->group_sm == &sched->turns.file->group[sched->member->group].sm)
 		return;
 	point(sched);
 	if (sched->use_turns)
@@ -48,6 +53,7 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	point(sched);
 	sched->flowing = sched->use_turns ? NOT_FLOWING : 0;
 	sched->open = &sched->open_word;
+	sched->done = &sched->done_word;
 	sched->chunk = 1;
 }
 
@@ -91,9 +97,62 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
 	atomic_fetch_add_explicit(&sched->turn_busy_ns, busy_ns, memory_order_relaxed);
 }
 
-static void pay_pending(struct sched *sched, uint64_t now_ns)
+static uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 {
-	pay(sched, atomic_exchange_explicit(&sched->pending_ns, 0, memory_order_relaxed), now_ns);
+	uint64_t pending = atomic_exchange_explicit(&sched->pending_ns, 0, memory_order_relaxed);
+
+	pay(sched, pending, now_ns);
+	return pending;
+}
+
+/* Counts work handed to the driver; answers a mark for the stream to write after it when one is due. */
+static uint32_t issue(struct sched *sched, uint64_t ns, int contended)
+{
+	uint32_t mark = 0;
+
+	lock(sched);
+	sched->issued_ns += ns;
+	if (!contended) {
+		/* Nobody looks: what was issued so far is known by prediction only. */
+		sched->marked_ns = sched->issued_ns;
+	} else if (sched->issued_ns - sched->marked_ns >= SCHED_CHUNK_NS &&
+		   sched->mark - LOAD(sched->done) < SCHED_MARKS - 1) {
+		mark = ++sched->mark ? sched->mark : ++sched->mark;
+		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
+		sched->marked_ns = sched->issued_ns;
+	}
+	unlock(sched);
+	return mark;
+}
+
+/*
+ * Marks against predictions: when work is late, says so to those who wait for us to be dry; when all marked work
+ * is done, says that too. Returns when to look again, 0 = nothing is under way that a mark will tell about.
+ */
+static uint64_t look_at_marks(struct sched *sched, uint64_t now_ns)
+{
+	uint32_t done = LOAD(sched->done);
+	uint64_t left, until, at = 0;
+
+	lock(sched);
+	if (done != sched->done_seen) {
+		sched->done_seen = done;
+		sched->done_at_ns = now_ns;
+	}
+	until = LOAD(&sched->slot_sm->busy_until_ns);
+	if (done != sched->mark) {
+		left = sched->issued_ns - sched->closed_ns;
+		left = left > sched->mark_ns[done % SCHED_MARKS] ? left - sched->mark_ns[done % SCHED_MARKS]
+								 : 0;
+		at = sched->done_at_ns + left;
+		if (left && at < now_ns + SCHED_LATE_NS)
+			at = now_ns + SCHED_LATE_NS;
+		if (left && until < at)
+			STORE(&sched->slot_sm->busy_until_ns, at);
+		at = left ? at : 0;
+	}
+	unlock(sched);
+	return at;
 }
 
 /* The turn is ours from now: remember when, to see how dense the program is in it. */
@@ -142,6 +201,7 @@ static uint32_t into_chunk(struct sched *sched, uint64_t cost_ns)
 	sched->ring_ns[at] += cost_ns;
 	sched->ring_launches[at]++;
 	sched->closed_launches++;
+	sched->closed_ns += cost_ns;
 	return sched->chunk;
 }
 
@@ -152,14 +212,14 @@ static int backlog_full(const struct sched *sched)
 }
 
 /* No turn: a gate in the stream, or a wait on the host. */
-static enum admission hold_back(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
-				int can_gate, struct admit_result *ret)
+static enum admission hold_back(struct sched *sched, uint64_t cost_ns, int can_gate,
+				 struct admit_result *ret)
 {
 	enum admission what = ADMIT_WAIT;
 
-	end_turn(sched, now_ns);
 	if (!can_gate)
 		return what;
+	STORE(&sched->flowing, NOT_FLOWING);
 	lock(sched);
 	if (!backlog_full(sched)) {
 		ret->chunk = into_chunk(sched, cost_ns);
@@ -180,17 +240,24 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 
 	/* With launches behind the gate, later ones must not overtake them: the tick takes the turn. */
 	if (LOAD(&sched->slot_sm->want) && sched->closed_launches && can_gate)
-		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
+		return hold_back(sched, cost_ns, can_gate, ret);
 	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
 		if (sched->closed_launches == 0) {
-			begin_turn(sched, word, now_ns);
-			return ADMIT_GO;
+			uint64_t room_at = turn_room_at(&sched->turns, now_ns, can_gate);
+
+			if (room_at == 0) {
+				begin_turn(sched, word, now_ns);
+				return ADMIT_GO;
+			}
+			ret->until_ns = room_at;
+			return can_gate ? hold_back(sched, cost_ns, can_gate, ret) : ADMIT_WAIT;
 		}
 		ret->until_ns = now_ns + TURN_GRACE_NS; /* the tick opens the backlog first */
 		ret->kick = 1;
-		return can_gate ? hold_back(sched, cost_ns, now_ns, can_gate, ret) : ADMIT_WAIT;
+	} else {
+		end_turn(sched, now_ns);
 	}
-	return hold_back(sched, cost_ns, now_ns, can_gate, ret);
+	return hold_back(sched, cost_ns, can_gate, ret);
 }
 
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
@@ -214,16 +281,40 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_n
 	}
 	if (sched->use_turns)
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
-	if (what == ADMIT_GO)
-		pay_pending(sched, now_ns);
+	if (what == ADMIT_GO) {
+		uint64_t paid = pay_pending(sched, now_ns);
+
+		if (sched->use_turns)
+			ret->mark = issue(sched, paid, LOAD(&sched->turns.file->turn.until_ns) != 0);
+	} else if (what == ADMIT_GATE) {
+		ret->mark = issue(sched, cost_ns, 1);
+	}
 	return what;
 }
 
-void sched_move_gate(struct sched *sched, _Atomic uint32_t *word)
+void sched_sync_begin(struct sched *sched)
+{
+	atomic_fetch_add_explicit(&sched->slot_sm->in_sync, 1, memory_order_acq_rel);
+}
+
+void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
+{
+	uint32_t n = LOAD(&sched->slot_sm->in_sync);
+
+	while (n && !atomic_compare_exchange_weak(&sched->slot_sm->in_sync, &n, n - 1))
+		;
+	if (all_done && sched->closed_launches == 0 &&
+	    LOAD(&sched->slot_sm->busy_until_ns) > now_ns)
+		STORE(&sched->slot_sm->busy_until_ns, now_ns);
+}
+
+void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *done)
 {
 	lock(sched);
-	STORE(word, LOAD(sched->open));
-	sched->open = word;
+	STORE(open, LOAD(sched->open));
+	STORE(done, LOAD(sched->done));
+	sched->open = open;
+	sched->done = done;
 	unlock(sched);
 }
 
@@ -263,12 +354,12 @@ static int open_chunks(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_
 
 		paid += sched->ring_ns[at];
 		sched->closed_launches -= sched->ring_launches[at];
+		sched->closed_ns -= sched->ring_ns[at];
 		sched->ring_launches[at] = 0;
 	}
 	all = open == sched->chunk;
 	STORE(sched->open, open);
 	unlock(sched);
-	atomic_fetch_add_explicit(&sched->opened_futex, 1, memory_order_release);
 	*ret_paid_ns = paid;
 	return all;
 }
@@ -302,6 +393,12 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	*ret_wake = 0;
 	if (sched->use_turns && sched->closed_launches)
 		next = tick_gate(sched, now_ns, ret_wake);
+	if (sched->use_turns && LOAD(&sched->turns.file->turn.until_ns)) {
+		uint64_t at = look_at_marks(sched, now_ns);
+
+		if (at && (next == 0 || at < next))
+			next = at;
+	}
 	if (LOAD(&sched->pending_ns) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
 	    LOAD(&sched->flowing) == LOAD(sched->owner))
 		pay_pending(sched, now_ns);

@@ -29,6 +29,8 @@
 #define SCHED_FLUSH_NS	    50000u   /* charged time between looks at the clock */
 #define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
 #define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
+#define SCHED_MARKS	    256u     /* marks under way that can be told apart */
+#define SCHED_LATE_NS	    100000u  /* late work is looked at again after this */
 #define SCHED_QUEUE_MAX	    600u     /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
@@ -57,7 +59,18 @@ struct sched {
 	uint32_t closed_launches; /* behind the gate */
 	uint32_t ring_launches[SCHED_CHUNKS];
 	uint64_t ring_ns[SCHED_CHUNKS];
-	_Atomic uint32_t opened_futex; /* bumped when chunks open: back-pressure waits here */
+	uint64_t closed_ns; /* predicted work behind the gate */
+
+	/* Marks: while others compete, the stream writes a number after every SCHED_CHUNK_NS of work, so that
+	 * late work is known to be late (predictions alone never notice that the device was shared). */
+	_Atomic uint32_t *done; /* highest mark passed: pinned memory, like `open` */
+	_Atomic uint32_t done_word;
+	uint32_t mark;		 /* last one issued */
+	uint32_t done_seen;
+	uint64_t done_at_ns;	 /* when done_seen was first seen */
+	uint64_t issued_ns;	 /* all predicted work ever handed to the driver */
+	uint64_t marked_ns;	 /* of it, up to the last mark */
+	uint64_t mark_ns[SCHED_MARKS];
 
 	/* How busy the device is while it is ours: decides between gate and host wait. */
 	_Atomic uint64_t turn_busy_ns, turn_wall_ns, turn_began_ns;
@@ -78,6 +91,7 @@ struct admit_result {
 	unsigned wake;	/* slot + 1 of a process whose turn_futex to wake, or 0 */
 	int for_cap;	/* the wait is for the cap, not for the turn */
 	int kick;	/* wake our own service thread: it has a turn to take for us */
+	uint32_t mark;	/* make the stream write this to `done` after the launch; 0 = none */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode, int contexts_overlap);
@@ -104,8 +118,15 @@ static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
 			   struct admit_result *ret);
 
-/* Moves the gate's word to memory that the device can read; keeps its value. */
-void sched_move_gate(struct sched *sched, _Atomic uint32_t *word);
+/*
+ * Around a host call that waits for the device: others then know that late work is not done work. all_done: when it
+ * returned, nothing of this process was left on the device.
+ */
+void sched_sync_begin(struct sched *sched);
+void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done);
+
+/* Moves both words to memory that the device can reach; keeps their values. */
+void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *done);
 
 /* A sample came back: corrects the account by delta_ns. */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

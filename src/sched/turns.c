@@ -1,6 +1,7 @@
 /* Turns over the shared ledger; turns.h tells the idea. Every index read from the file is range-checked. */
 #include <stddef.h>
 
+#include "ledger/protocol.h"
 #include "sched/turns.h"
 
 #define SLOT_MASK 0xffffu
@@ -18,23 +19,9 @@ static unsigned owner_slot(uint64_t word)
 
 static struct group *group_of(const struct turns *turns, unsigned slot)
 {
-	uint32_t index = LOAD(&turns->file->slot[slot].group);
+	unsigned index = slot_group(&turns->file->slot[slot]);
 
 	return index < LEDGER_GROUPS ? &turns->file->group[index] : NULL;
-}
-
-static uint32_t priority_of(const struct group *group)
-{
-	uint32_t priority = LOAD(&group->priority);
-
-	return priority >= PRIORITY_LOW && priority <= PRIORITY_HIGH ? priority : PRIORITY_NORMAL;
-}
-
-static uint32_t weight_of(const struct group *group)
-{
-	uint32_t weight = LOAD(&group->weight);
-
-	return weight >= 1 && weight <= 10000 ? weight : QUOTA_WEIGHT_DEFAULT;
 }
 
 static void want_set(const struct turns *turns, uint64_t now_ns)
@@ -64,8 +51,8 @@ static int comes_before(const struct turns *turns, unsigned a, unsigned b)
 
 	if (!ga || !gb)
 		return ga != NULL;
-	if (priority_of(ga) != priority_of(gb))
-		return priority_of(ga) > priority_of(gb);
+	if (group_priority(ga) != group_priority(gb))
+		return group_priority(ga) > group_priority(gb);
 	if (ga != gb) {
 		va = LOAD(&ga->sm.vtime_ns);
 		vb = LOAD(&gb->sm.vtime_ns);
@@ -91,7 +78,7 @@ static unsigned first_in_line(const struct turns *turns, unsigned self)
 			bits &= bits - 1;
 			if (slot == self || !LOAD(&s->sm.want))
 				continue;
-			if (!slot_alive(s)) {
+			if (!slot_alive(turns->ledger, slot)) {
 				atomic_fetch_and_explicit(&turns->file->turn.wanting[word],
 							  ~(1ull << slot % 64),
 							  memory_order_acq_rel);
@@ -163,7 +150,7 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	const struct group *mine = group_of(turns, turns->slot), *its = group_of(turns, holder);
 	uint64_t quantum = TURN_QUANTUM_NS, end;
 
-	if (mine && its && priority_of(mine) > priority_of(its))
+	if (mine && its && group_priority(mine) > group_priority(its))
 		quantum = TURN_QUANTUM_HIGH_NS;
 	end = since + quantum > now_ns ? since + quantum : now_ns;
 	if (end > now_ns + quantum)
@@ -175,28 +162,56 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	return until;
 }
 
+/* 1 when the holder's predicted work is done. */
+static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
+{
+	uint64_t grace = LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
+
+	return LOAD(&sm->busy_until_ns) + grace <= now_ns;
+}
+
+/* The lease is over: goes on if the holder comes before everybody who waits; anybody may say so. */
+static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t until, uint64_t now_ns)
+{
+	struct turn *turn = &turns->file->turn;
+
+	if (first_in_line(turns, holder) != holder)
+		return 0;
+	if (atomic_compare_exchange_strong(&turn->until_ns, &until, now_ns + TURN_QUANTUM_NS))
+		STORE(&turn->since_ns, now_ns);
+	return 1;
+}
+
 /* When the holder may be relieved: 0 = now, else the instant to look again. */
 static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t now_ns)
 {
+	const struct slot_sm *sm;
 	uint64_t busy_until, until;
 
-	if (holder == NOBODY || !slot_alive(&turns->file->slot[holder]))
+	if (holder == NOBODY || !slot_alive(turns->ledger, holder))
 		return 0;
-	busy_until = LOAD(&turns->file->slot[holder].sm.busy_until_ns);
-	if (busy_until + TURN_GRACE_NS <= now_ns)
-		return 0; /* dry */
+	sm = &turns->file->slot[holder].sm;
+	if (is_dry(sm, now_ns))
+		return 0;
+	busy_until = LOAD(&sm->busy_until_ns);
 	until = lease_end(turns, holder, now_ns);
 	if (now_ns >= until) {
+		if (lease_goes_on(turns, holder, until, now_ns))
+			return now_ns + TURN_QUANTUM_NS;
 		if (busy_until <= now_ns + TURN_EARLY_NS || now_ns >= until + TURN_DRAIN_NS)
 			return 0;
 		until = busy_until - TURN_EARLY_NS;
-		if (until > now_ns + TURN_DRAIN_NS)
-			until = now_ns + TURN_DRAIN_NS;
-		return until;
+		return until < now_ns + TURN_DRAIN_NS ? until : now_ns + TURN_DRAIN_NS;
 	}
 	/* Whichever comes first: it runs dry, or its lease is over. */
-	busy_until += TURN_GRACE_NS;
+	busy_until += LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
 	return busy_until < until ? busy_until : until;
+}
+
+/* Whose turn it is does not take it: stopped, perhaps. It asks again when it runs. */
+static void pass_over(const struct turns *turns, unsigned slot)
+{
+	STORE(&turns->file->slot[slot].sm.want, 0);
 }
 
 enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *ret_word,
@@ -224,9 +239,12 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 					      : LOAD(&turns->file->slot[holder].sm.busy_until_ns);
 
 		if (now_ns > free_since + TURN_SLOW_NS &&
-		    now_ns > LOAD(&turns->file->slot[turns->slot].sm.want_since_ns) + TURN_SLOW_NS &&
-		    take(turns, word, now_ns, ret_word))
-			return TURN_HELD;
+		    now_ns > LOAD(&turns->file->slot[first].sm.want_since_ns) + TURN_SLOW_NS &&
+		    now_ns > LOAD(&turns->file->turn.until_ns) + TURN_SLOW_NS) {
+			pass_over(turns, first);
+			if (take(turns, word, now_ns, ret_word))
+				return TURN_HELD;
+		}
 		*ret_wake = first + 1;
 		look = now_ns + TURN_SLOW_NS;
 	}
@@ -243,17 +261,30 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 	*ret_wake = 0;
 	if (until == 0 || now_ns < until)
 		return 0;
-	first = first_in_line(turns, turns->slot);
-	if (first == turns->slot) {
-		/* Nobody comes before us: go on, until somebody asks. */
-		int alone = first_in_line(turns, NOBODY) == NOBODY;
-
-		STORE(&turn->since_ns, now_ns);
-		STORE(&turn->until_ns, alone ? 0 : now_ns + TURN_QUANTUM_NS);
-		return 0;
+	first = first_in_line(turns, NOBODY);
+	if (first == NOBODY) {
+		atomic_compare_exchange_strong(&turn->until_ns, &until, 0);
+		return 0; /* nobody asks any more */
 	}
+	if (lease_goes_on(turns, turns->slot, until, now_ns))
+		return 0;
 	*ret_wake = first + 1;
 	return 1;
+}
+
+uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate)
+{
+	uint64_t until = LOAD(&turns->file->turn.until_ns);
+	uint64_t busy_until = LOAD(&turns->file->slot[turns->slot].sm.busy_until_ns);
+	uint64_t limit = until;
+
+	if (until == 0 || busy_until <= now_ns)
+		return 0;
+	if (!can_gate && limit > now_ns + TURN_AHEAD_NS)
+		limit = now_ns + TURN_AHEAD_NS;
+	if (busy_until < limit)
+		return 0;
+	return busy_until >= until ? until : busy_until - TURN_AHEAD_NS;
 }
 
 int turn_contended(const struct turns *turns)
@@ -272,7 +303,7 @@ void turn_charge(const struct turns *turns, uint64_t busy_ns)
 	if (!group)
 		return;
 	atomic_fetch_add_explicit(&group->sm.vtime_ns,
-				  busy_ns * QUOTA_WEIGHT_DEFAULT / weight_of(group),
+				  busy_ns * QUOTA_WEIGHT_DEFAULT / group_weight(group),
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&turns->file->slot[turns->slot].sm.vtime_ns, busy_ns,
 				  memory_order_relaxed);

@@ -25,14 +25,18 @@
 #define TURN_QUANTUM_HIGH_NS 500000ull	 /* and while a group of higher priority does */
 #define TURN_GRACE_NS	     40000ull	 /* a gap shorter than this is not dry: a launch-and-wait
 					    loop leaves some 10 us */
+#define TURN_SYNC_GRACE_NS   500000ull	 /* while a thread of the holder waits for the device, its work is
+					    late rather than done: another context ran meanwhile */
+#define TURN_AHEAD_NS	     1000000ull	 /* work the holder may have queued while others want the device */
 #define TURN_EARLY_NS	     60000ull	 /* taken this long before the predicted end: hides the hand-over */
 #define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */
 #define TURN_SLOW_NS	     500000ull	 /* a chosen successor that does not act is passed over */
 #define TURN_LAG_NS	     10000000ull /* how far behind the present a group may start, per weight 100 */
 
 struct turns {
-	struct ledger_file *file;
-	unsigned slot, group;
+	const struct ledger *ledger;
+	struct ledger_file *file; /* ledger->file */
+	unsigned slot;
 };
 
 enum turn_state {
@@ -53,6 +57,12 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 
 /* 1 when some other process wants the device or holds it. */
 int turn_contended(const struct turns *turns);
+
+/*
+ * The holder asks before it queues more: 0 = go on, else when to ask again. Work is queued up to the end of the lease
+ * when what exceeds it can stand at a gate; a holder that waits on the host keeps TURN_AHEAD_NS under way.
+ */
+uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate);
 
 /* Takes back our want flag (a waiter gave up). */
 void turn_forget(const struct turns *turns);
