@@ -28,11 +28,11 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 INCLUDES := -Iinclude -Isrc -isystem $(CUDA)/include
 CPPFLAGS += -D_GNU_SOURCE -DCUOTA_VERSION='"$(VERSION)"' $(INCLUDES)
 CFLAGS   ?= -O2 -g
-ALL_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fno-strict-aliasing -MMD -MP $(SANFLAGS)
+ALL_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-strict-aliasing -MMD -MP $(SANFLAGS)
 LDFLAGS  += $(SANFLAGS)
 
 # Sources by layer (docs/design.md). Everything but src/preload is libcuota-core.a.
-CORE_SRC    := $(sort $(wildcard src/base/*.c src/ledger/*.c src/memory/*.c src/sched/*.c src/driver/*.c src/hooks/*.c))
+CORE_SRC    := $(sort $(wildcard src/base/*.c src/ledger/*.c src/memory/*.c src/sched/*.c src/driver/*.[cS] src/hooks/*.c))
 PRELOAD_SRC := $(sort $(wildcard src/preload/*.c src/preload/*.S))
 CLI_SRC     := $(sort $(wildcard tools/cuota/*.c))
 SIM_SHARED  := $(sort $(wildcard tests/sim/shared_*.c))
@@ -88,11 +88,12 @@ $(O)/exports.map: src/hooks/hooks.def src/preload/exports.in src/hooks/nvml.def
 	@mkdir -p $(@D)
 	$(Q){ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
 
-# libdl is named, though glibc 2.34 folded it into libc, so that the same file loads where it did not.
+# Needs libc.so.6 and nothing else: what glibc before 2.34 keeps in libdl and libpthread is found at run time, and
+# thread-local data is of the initial-exec kind, because __tls_get_addr would name the loader as a library.
 $(O)/libcuota.so: $(CORE_OBJ) $(call objs,$(PRELOAD_SRC)) $(O)/exports.map
 	$(call say,LINK)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
-		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now -Wl,--no-as-needed -ldl
+		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now
 
 # ---- the command ---------------------------------------------------------------------------------
 
