@@ -21,7 +21,8 @@ static void *symbol_of(const struct link_map *map, const char *name)
 {
 	struct object object;
 
-	return !is_us(map) && object_of_map(map, &object) == 0 ? object_symbol(&object, name) : NULL;
+	return !is_us(map) && object_of_map(map, &object) == 0 ? object_symbol(&object, name)
+							       : NULL;
 }
 
 void *loader_next(const char *name)
@@ -108,7 +109,8 @@ enum loader_place loader_place(const struct object *object)
 	const struct link_map *last = atomic_load_explicit(&last_at_start, memory_order_relaxed);
 	enum loader_place place = PLACE_START_BEFORE;
 
-	for (const struct link_map *map = last ? object_first_map() : NULL; map; map = map->l_next) {
+	for (const struct link_map *map = last ? object_first_map() : NULL; map;
+	     map = map->l_next) {
 		if (map->l_ld == object->dynamic)
 			return place;
 		if (is_us(map))

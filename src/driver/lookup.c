@@ -54,7 +54,8 @@ void lookup_add(const void *address, void *wrapper)
 void *lookup_swap(void *address)
 {
 	struct pair *pair = address ? find((uintptr_t)address) : NULL;
-	void *wrapper = pair && atomic_load_explicit(&pair->address, memory_order_relaxed) == (uintptr_t)address
+	void *wrapper = pair && atomic_load_explicit(&pair->address, memory_order_relaxed) ==
+						(uintptr_t)address
 				? atomic_load_explicit(&pair->wrapper, memory_order_acquire)
 				: NULL;
 

@@ -19,14 +19,16 @@ struct known {
 };
 
 static const struct known known[] = {
-#define HOOK(symbol, family) { #symbol, NAME_CUDA },
-#define NVML_HOOK(symbol, family) { #symbol, NAME_NVML },
+#define HOOK(symbol, family)	  {#symbol, NAME_CUDA},
+#define NVML_HOOK(symbol, family) {#symbol, NAME_NVML},
+#define NVML_CALL(symbol)
 #include "hooks/hooks.def"
 #include "hooks/nvml.def"
 #undef HOOK
 #undef NVML_HOOK
-	{ "dlsym", NAME_LOADER },
-	{ "dlvsym", NAME_LOADER },
+#undef NVML_CALL
+	{"dlsym", NAME_LOADER},
+	{"dlvsym", NAME_LOADER},
 };
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))
@@ -51,7 +53,8 @@ static void insert(const struct known *row)
 		_Atomic(const struct known *) *slot = &table[i & (NAME_SLOTS - 1)];
 		const struct known *held = NULL;
 
-		if (atomic_compare_exchange_strong(slot, &held, row) || strcmp(held->text, row->text) == 0)
+		if (atomic_compare_exchange_strong(slot, &held, row) ||
+		    strcmp(held->text, row->text) == 0)
 			return;
 	}
 }

@@ -15,7 +15,7 @@ static const void *dynamic_address(const struct object *object, ElfW(Addr) value
 	return (const void *)(value < object->base ? object->base + value : value);
 }
 
-static void read_dynamic(struct object *object, const ElfW(Dyn) *dynamic)
+static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic)
 {
 	ElfW(Word) soname = 0;
 
@@ -43,11 +43,12 @@ static int usable(const struct object *object)
 }
 
 /* Extent and dynamic section, without looking into either. */
-static const ElfW(Dyn) *read_headers(const struct dl_phdr_info *info, struct object *ret)
+static const ElfW(Dyn) * read_headers(const struct dl_phdr_info *info, struct object *ret)
 {
 	const ElfW(Dyn) *dynamic = NULL;
 
-	*ret = (struct object){ .base = info->dlpi_addr, .path = info->dlpi_name, .start = UINTPTR_MAX };
+	*ret = (struct object){
+		.base = info->dlpi_addr, .path = info->dlpi_name, .start = UINTPTR_MAX};
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 		uintptr_t at = info->dlpi_addr + ph->p_vaddr;
@@ -91,21 +92,21 @@ static int matches(struct dl_phdr_info *info, size_t bytes, void *data)
 
 int object_of_address(const void *address, struct object *ret)
 {
-	struct search search = { .address = address, .ret = ret };
+	struct search search = {.address = address, .ret = ret};
 
 	return address && dl_iterate_phdr(matches, &search) ? 0 : -ENOENT;
 }
 
 int object_by_soname(const char *soname, struct object *ret)
 {
-	struct search search = { .soname = soname, .ret = ret };
+	struct search search = {.soname = soname, .ret = ret};
 
 	return dl_iterate_phdr(matches, &search) ? 0 : -ENOENT;
 }
 
 int object_of_map(const struct link_map *map, struct object *ret)
 {
-	struct object found = { .base = map->l_addr, .path = map->l_name };
+	struct object found = {.base = map->l_addr, .path = map->l_name};
 
 	if (!map->l_ld)
 		return -ENOENT;
@@ -142,7 +143,7 @@ int object_holds(const struct object *object, const void *address)
 	return (uintptr_t)address >= object->start && (uintptr_t)address < object->end;
 }
 
-static const ElfW(Sym) *defined_as(const struct object *object, uint32_t index, const char *name)
+static const ElfW(Sym) * defined_as(const struct object *object, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &object->symbols[index];
 
@@ -151,7 +152,7 @@ static const ElfW(Sym) *defined_as(const struct object *object, uint32_t index, 
 	return strcmp(object->strings + symbol->st_name, name) == 0 ? symbol : NULL;
 }
 
-static const ElfW(Sym) *find_gnu(const struct object *object, const char *name)
+static const ElfW(Sym) * find_gnu(const struct object *object, const char *name)
 {
 	const uint32_t *table = object->gnu_hash;
 	uint32_t buckets = table[0], first = table[1], bloom_words = table[2], shift = table[3];
@@ -167,7 +168,8 @@ static const ElfW(Sym) *find_gnu(const struct object *object, const char *name)
 	if (!(word >> (h % bits) & word >> ((h >> shift) % bits) & 1))
 		return NULL;
 	for (uint32_t i = buckets ? bucket[h % buckets] : 0; i >= first && i; i++) {
-		const ElfW(Sym) *symbol = (chain[i - first] ^ h) >> 1 ? NULL : defined_as(object, i, name);
+		const ElfW(Sym) *symbol =
+			(chain[i - first] ^ h) >> 1 ? NULL : defined_as(object, i, name);
 
 		if (symbol)
 			return symbol;
@@ -177,7 +179,7 @@ static const ElfW(Sym) *find_gnu(const struct object *object, const char *name)
 	return NULL;
 }
 
-static const ElfW(Sym) *find_sysv(const struct object *object, const char *name)
+static const ElfW(Sym) * find_sysv(const struct object *object, const char *name)
 {
 	uint32_t buckets = object->hash[0];
 	const uint32_t *bucket = &object->hash[2], *chain = &bucket[buckets];
@@ -198,7 +200,8 @@ static const ElfW(Sym) *find_sysv(const struct object *object, const char *name)
 
 void *object_symbol(const struct object *object, const char *name)
 {
-	const ElfW(Sym) *symbol = object->gnu_hash ? find_gnu(object, name) : find_sysv(object, name);
+	const ElfW(Sym) *symbol =
+		object->gnu_hash ? find_gnu(object, name) : find_sysv(object, name);
 
 	if (!symbol || ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return NULL;
@@ -208,7 +211,7 @@ void *object_symbol(const struct object *object, const char *name)
 struct search_after {
 	const struct object *object;
 	const char *name;
-	const ElfW(Dyn) *skip;
+	const ElfW(Dyn) * skip;
 	int passed;
 	void *found;
 };
@@ -233,9 +236,9 @@ static int defines_after(struct dl_phdr_info *info, size_t bytes, void *data)
 	return search->found != NULL;
 }
 
-void *object_symbol_after(const struct object *object, const char *name, const ElfW(Dyn) *skip)
+void *object_symbol_after(const struct object *object, const char *name, const ElfW(Dyn) * skip)
 {
-	struct search_after search = { .object = object, .name = name, .skip = skip };
+	struct search_after search = {.object = object, .name = name, .skip = skip};
 
 	dl_iterate_phdr(defines_after, &search);
 	return search.found;

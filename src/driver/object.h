@@ -19,8 +19,8 @@ struct object {
 	uintptr_t start, end; /* first and last + 1 mapped byte; 0, 0 when taken from a link map */
 	const char *path;     /* as the loader knows it; "" for the program itself */
 	const char *soname;   /* "" when it has none */
-	const ElfW(Dyn) *dynamic;
-	const ElfW(Sym) *symbols;
+	const ElfW(Dyn) * dynamic;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash, *hash; /* at least one, or the object exports nothing */
 };
@@ -42,7 +42,7 @@ void *object_symbol(const struct object *object, const char *name);
 
 /* The same in the objects loaded after `object`, in load order, leaving out the one whose dynamic section
  * is `skip`; what dlsym(RTLD_NEXT) would find for a caller in `object`. */
-void *object_symbol_after(const struct object *object, const char *name, const ElfW(Dyn) *skip);
+void *object_symbol_after(const struct object *object, const char *name, const ElfW(Dyn) * skip);
 
 /* 1 when the address lies in the object; 0 also when its extent is not known. */
 int object_holds(const struct object *object, const void *address);

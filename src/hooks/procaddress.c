@@ -7,7 +7,8 @@
 #include "driver/lookup.h"
 #include "hooks/hooks.h"
 
-CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cuda_version, cuuint64_t flags)
+CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cuda_version,
+				  cuuint64_t flags)
 {
 	CUresult result = real.cuGetProcAddress(symbol, pfn, cuda_version, flags);
 
@@ -16,8 +17,8 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cuda_versi
 	return result;
 }
 
-CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda_version, cuuint64_t flags,
-				     CUdriverProcAddressQueryResult *status)
+CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda_version,
+				     cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	CUresult result = real.cuGetProcAddress_v2(symbol, pfn, cuda_version, flags, status);
 

@@ -20,7 +20,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define HOOK(symbol, family) { (const void *const *)&real.symbol, (void *)symbol },
+#define HOOK(symbol, family) {(const void *const *)&real.symbol, (void *)symbol},
 #include "hooks/hooks.def"
 #undef HOOK
 };

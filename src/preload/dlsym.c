@@ -52,12 +52,14 @@ static void *swap(void *found, enum name_kind kind)
  * Programs that fetch dlsym by dlsym get ours, except those that hook it themselves: what they ask for is
  * the next one in line, and ours may be the one that calls them.
  */
-static void *answer_loader(void *handle, const char *name, const struct object *from, void **ret_answer)
+static void *answer_loader(void *handle, const char *name, const struct object *from,
+			   void **ret_answer)
 {
 	void *ours = strcmp(name, "dlsym") == 0 ? (void *)dlsym : (void *)dlvsym;
 	struct object object;
 
-	if (handle == RTLD_NEXT && loader_place(from) == PLACE_START_BEFORE && !loader_between(from, name)) {
+	if (handle == RTLD_NEXT && loader_place(from) == PLACE_START_BEFORE &&
+	    !loader_between(from, name)) {
 		*ret_answer = ours;
 		return NULL;
 	}
