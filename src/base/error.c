@@ -62,7 +62,7 @@ const char *error_quote(const char *text, char buf[ERROR_QUOTE_BYTES])
 {
 	size_t i;
 
-	for (i = 0; text[i] && i < ERROR_QUOTE_BYTES - 1; i++) {
+	for (i = 0; i < ERROR_QUOTE_BYTES - 1 && text[i]; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		buf[i] = c < 0x20 || c >= 0x7f ? '?' : (char)c;

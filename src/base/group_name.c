@@ -88,11 +88,9 @@ static int find_cgroup_pod(const char *line, char ret_name[GROUP_NAME_BYTES])
 {
 	const char *pod = strstr(line, "kubepods");
 
-	while (pod && (pod = strstr(pod, "pod")) != NULL) {
-		pod += strlen("pod");
-		if (take_pod(pod, ret_name))
+	for (; pod; pod = strstr(pod + 1, "pod"))
+		if (strncmp(pod, "pod", 3) == 0 && take_pod(pod + 3, ret_name))
 			return 1;
-	}
 	return 0;
 }
 
