@@ -8,6 +8,7 @@
 
 #define WORDS_BYTES  4096u
 #define SAMPLE_WORD  16u
+#define MARK_WORD    32u
 
 enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT };
 
@@ -15,7 +16,7 @@ static int make_words(struct gate *gate, struct sched *sched)
 {
 	void *host = NULL;
 
-	if (!real.cuStreamWaitValue32_v2 || !real.cuMemHostAlloc || !real.cuMemHostGetDevicePointer_v2)
+	if (!real.cuStreamWaitValue32_v2 || !real.cuStreamWriteValue32_v2 || !real.cuMemHostAlloc || !real.cuMemHostGetDevicePointer_v2)
 		return -ENOSYS;
 	if (real.cuMemHostAlloc(&host, WORDS_BYTES,
 				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
@@ -26,7 +27,7 @@ static int make_words(struct gate *gate, struct sched *sched)
 	}
 	gate->words = host;
 	atomic_store(&gate->words[SAMPLE_WORD], 0);
-	sched_move_gate(sched, &gate->words[0]);
+	sched_move_words(sched, &gate->words[0], &gate->words[MARK_WORD]);
 	return 0;
 }
 
@@ -71,6 +72,12 @@ int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk)
 		return -1;
 	atomic_store_explicit(entry, mark, memory_order_relaxed);
 	return 0;
+}
+
+void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
+{
+	real.cuStreamWriteValue32_v2(stream, gate->device_words + MARK_WORD * 4, mark,
+				     CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
 int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)

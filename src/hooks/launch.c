@@ -25,6 +25,7 @@ struct launching {
 	CUstream stream;
 	uint64_t charged_ns;
 	int want_sample;
+	uint32_t mark; /* for the stream to write after the launch; 0 = none */
 };
 
 struct shape {
@@ -112,6 +113,7 @@ static int admit(struct launching *l)
 		wake(l, result.wake);
 		if (result.kick)
 			service_kick();
+		l->mark = result.mark;
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)
@@ -126,19 +128,22 @@ static int launch_slow(struct launching *l, int flows)
 	struct launcher *launcher = l->launcher;
 	int saved = errno, gated = 0;
 
+	l->sample = NULL;
+	l->mark = 0;
 	sample_collect(&launcher->sampler, &launcher->sched);
 	wait_for_first_sample(l);
 	if (!flows)
 		gated = admit(l);
-	l->sample = NULL;
 	if (l->want_sample) {
 		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
 					 l->stream, l->cost, l->charged_ns, gated);
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
+	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched))
+		l->mark = 0;
 	errno = saved;
-	return l->sample != NULL;
+	return l->sample || l->mark;
 }
 
 /* 1 when launch_end() must follow; 0 when the caller just makes the driver's call. */
@@ -158,6 +163,10 @@ static inline int launch_begin(struct launching *l, const void *function, const 
 	l->launcher = (struct launcher *)l->device->sched;
 	if (!l->launcher->sched.metering)
 		return 0;
+	if (l->launcher->last_stream != l->stream) {
+		l->launcher->last_stream = l->stream;
+		l->launcher->many_streams = LAUNCHER_MANY;
+	}
 	l->cost = costs_find(&l->launcher->sched.costs, launch_key(function, shape));
 	l->charged_ns = cost_launch(l->cost, &l->want_sample);
 	flows = sched_flows(&l->launcher->sched, l->charged_ns);
@@ -170,7 +179,10 @@ static void launch_end(struct launching *l, CUresult rc)
 {
 	int saved = errno;
 
-	sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
+	if (l->sample)
+		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
+	if (l->mark && rc == CUDA_SUCCESS)
+		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
 	errno = saved;
 }
 

@@ -8,10 +8,15 @@
 #include "hooks/sample.h"
 #include "sched/sched.h"
 
+#define LAUNCHER_MANY 64u
+
 struct launcher {
 	struct sched sched; /* first: device_tenant.sched points here */
 	struct gate gate;
 	struct sampler sampler;
+	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */
+	CUstream last_stream;
+	uint32_t many_streams; /* counts down from LAUNCHER_MANY while all launches go to one stream */
 };
 
 #endif

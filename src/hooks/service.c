@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "driver/loader.h"
 #include "hooks/hooks.h"
 #include "hooks/process.h"
 #include "ledger/journal.h"
@@ -141,8 +142,8 @@ static void *service_body(void *arg)
 
 static int start_thread(struct process *process)
 {
-	thread_create *create = (thread_create *)hooks_real_dlsym()(NULL, "pthread_create");
-	thread_detach *detach = (thread_detach *)hooks_real_dlsym()(NULL, "pthread_detach");
+	thread_create *create = (thread_create *)loader_next("pthread_create");
+	thread_detach *detach = (thread_detach *)loader_next("pthread_detach");
 	unsigned long thread, all = ~0ul, old = 0;
 	int rc;
 
