@@ -94,13 +94,13 @@ static int take_end(struct reading *r, json_t *line, double t_s)
 
 static int take_sample(struct reading *r, json_t *line, double t_s)
 {
-	json_int_t cap = json_integer_value(json_object_get(line, "cap"));
+	json_t *cap = json_object_get(line, "cap"); /* absent = none */
 	struct sample sample = {
 		.t_s = t_s,
 		.uid = (uint32_t)number(line, "uid"),
 		.sm_bp = (uint32_t)number(line, "sm_bp"),
 		.used_bytes = number(line, "used"),
-		.cap_bytes = cap < 0 ? QUOTA_NONE : (uint64_t)cap,
+		.cap_bytes = cap ? number(line, "cap") : QUOTA_NONE,
 		.busy_ns = number(line, "busy_ns"),
 		.throttled_ns = number(line, "throttled_ns"),
 		.denials = number(line, "denials"),

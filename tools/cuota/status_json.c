@@ -29,7 +29,7 @@ static json_t *integer(uint64_t value)
 
 static json_t *ratio(double value)
 {
-	return isnan(value) ? json_null() : json_real(round(value * 1e6) / 1e6);
+	return isnan(value) ? json_null() : json_real(value);
 }
 
 static json_t *sm_cap(uint32_t bp)
@@ -180,7 +180,7 @@ int status_json(const struct snapshot *snapshot, const struct status_options *op
 			 text_or_null(snapshot->driver), "nvml_problem",
 			 text_or_null(snapshot->nvml_problem.text), "directories", directories,
 			 "gpus", gpus);
-	rc = root ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
+	rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
 	putchar('\n');
 	json_decref(root);
 	return rc && !ferror(stdout) ? -ENOMEM : 0;

@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 
-#define FIXED_COLUMNS 70 /* all but the group's name */
+#define FIXED_COLUMNS 68 /* all but the group's name */
 #define NAME_LEAST    10
 
 struct paint {
@@ -83,7 +83,7 @@ static void print_group(const struct group_state *group, int width, int cut)
 	const struct group_view *v = group->view;
 	char text[8][16];
 
-	printf("%-*.*s %8s %8s %8s %7s %5s %5s %5s %6s %5llu %4u\n", width, cut ? width : 64,
+	printf("%-*.*s %7s %7s %7s %7s %5s %5s %5s %6s %5llu %4u\n", width, cut ? width : 64,
 	       v->name, bytes_text(v->used_bytes, text[0]),
 	       bytes_text(group->caps.mem_bytes, text[1]), bytes_text(v->peak_bytes, text[2]),
 	       bytes_text(group_overhead_bytes(v), text[3]), cap_text(group->caps.sm_bp, text[4]),
@@ -130,7 +130,7 @@ static void print_groups(const struct gpu_state *gpu, const struct status_option
 		if (!status_wants_group(options, gpu->groups[i].view))
 			continue;
 		if (!shown++)
-			printf("%-*s %8s %8s %8s %7s %5s %5s %5s %6s %5s %4s\n", width, "GROUP",
+			printf("%-*s %7s %7s %7s %7s %5s %5s %5s %6s %5s %4s\n", width, "GROUP",
 			       "USED", "CAP", "PEAK", "OVERHD", "SM%", "NOW", "1MIN", "WAITED",
 			       "DENY", "PROC");
 		print_group(&gpu->groups[i], width, cli_columns() != 0);
