@@ -261,6 +261,11 @@ void policy_free(struct policy *policy)
 	free(policy);
 }
 
+int policy_any(const struct policy *policy)
+{
+	return policy->layers[0].list.count || policy->layers[1].list.count;
+}
+
 const char *policy_warning(const struct policy *policy)
 {
 	return policy->warning;

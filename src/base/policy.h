@@ -42,6 +42,9 @@ int policy_read_from(const char *system_path, const char *path, struct policy **
 
 void policy_free(struct policy *policy);
 
+/* 1 if any file has any section: this process is limited by somebody, whatever its environment says. */
+int policy_any(const struct policy *policy);
+
 /* "" or one line about a section that can match nobody here; lives as long as the policy. */
 const char *policy_warning(const struct policy *policy);
 

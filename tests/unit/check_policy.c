@@ -396,6 +396,29 @@ START_TEST(a_name_that_is_in_etc_passwd_is_its_number_and_one_that_is_not_is_tol
 }
 END_TEST
 
+START_TEST(a_policy_with_a_section_is_there_even_if_it_stands_in_conf_d_alone)
+{
+	struct policy *policy = read_policy("# nothing yet\n");
+	struct error err;
+	char name[192];
+
+	ck_assert_int_eq(policy_any(policy), 0);
+	policy_free(policy);
+	ck_assert_int_eq(mkdir(conf_d, 0755), 0);
+	snprintf(name, sizeof(name), "%s/a.conf", conf_d);
+	write_file(name, "[group other]\nmem = 1G\n");
+	ck_assert_int_eq(policy_read_from("", path, &policy, &err), 0);
+	ck_assert_int_eq(policy_any(policy), 1);
+	policy_free(policy);
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(policy_read_from(path, "", &policy, &err), 0);
+	ck_assert_int_eq(policy_any(policy), 1);
+	policy_free(policy);
+}
+END_TEST
+
 START_TEST(somebody_of_whom_nothing_is_known_gets_the_default_only)
 {
 	static const struct policy_subject nobody = {.uid = 5};
@@ -493,6 +516,7 @@ int main(void)
 	tcase_add_test(tests, a_file_of_ones_own_can_only_lower_what_the_system_allows);
 	tcase_add_test(tests,
 		       a_name_that_is_in_etc_passwd_is_its_number_and_one_that_is_not_is_told);
+	tcase_add_test(tests, a_policy_with_a_section_is_there_even_if_it_stands_in_conf_d_alone);
 	tcase_add_test(tests, somebody_of_whom_nothing_is_known_gets_the_default_only);
 	tcase_add_test(tests, random_policies_are_refused_with_a_line_or_limit_as_written);
 	tcase_add_test(tests, no_descriptor_is_left_open);
