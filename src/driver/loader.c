@@ -65,10 +65,16 @@ void *(*loader_dlvsym(void))(void *handle, const char *name, const char *version
 	return (void *(*)(void *, const char *, const char *))next_kept(&kept, "dlvsym");
 }
 
-static void *open_loaded(const char *path, int flags)
+void *(*loader_dlopen(void))(const char *file, int flags)
 {
 	static _Atomic(void *) kept;
-	void *(*open)(const char *, int) = (void *(*)(const char *, int))next_kept(&kept, "dlopen");
+
+	return (void *(*)(const char *, int))next_kept(&kept, "dlopen");
+}
+
+static void *open_loaded(const char *path, int flags)
+{
+	void *(*open)(const char *, int) = loader_dlopen();
 
 	return open && path[0] ? open(path, RTLD_LAZY | RTLD_NOLOAD | flags) : NULL;
 }

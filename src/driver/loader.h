@@ -14,9 +14,11 @@
  * or the first call: keep the answer. */
 void *loader_next(const char *name);
 
-/* dlsym and dlvsym so found, kept. NULL in a program without them. */
+/* dlsym, dlvsym and dlopen so found, kept. NULL in a program without them. */
 void *(*loader_dlsym(void))(void *handle, const char *name);
 void *(*loader_dlvsym(void))(void *handle, const char *name, const char *version);
+
+void *(*loader_dlopen(void))(const char *file, int flags);
 
 /* dlopen of something that is loaded already: a handle to give to loader_close(), or NULL. Leaves the
  * program's dlerror set when it fails. */

@@ -29,6 +29,7 @@ static const struct known known[] = {
 #undef NVML_CALL
 	{"dlsym", NAME_LOADER},
 	{"dlvsym", NAME_LOADER},
+	{"dlopen", NAME_LOADER},
 };
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))

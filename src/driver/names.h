@@ -9,7 +9,7 @@ enum name_kind {
 	NAME_OTHER,
 	NAME_CUDA,   /* a row of hooks.def */
 	NAME_NVML,   /* a row of nvml.def */
-	NAME_LOADER, /* dlsym, dlvsym */
+	NAME_LOADER, /* dlsym, dlvsym, dlopen */
 };
 
 /* Any thread. Names that no row can have are told by their first bytes; the rest cost one hash. */

@@ -29,6 +29,10 @@ static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic)
 		case DT_STRTAB: object->strings = at; break;
 		case DT_HASH: object->hash = at; break;
 		case DT_GNU_HASH: object->gnu_hash = at; break;
+		case DT_RELA: object->rela = at; break;
+		case DT_RELASZ: object->rela_bytes = dynamic->d_un.d_val; break;
+		case DT_JMPREL: object->plt_rela = at; break;
+		case DT_PLTRELSZ: object->plt_rela_bytes = dynamic->d_un.d_val; break;
 		case DT_SONAME: soname = (ElfW(Word))dynamic->d_un.d_val; break;
 		default: break;
 		}
@@ -55,6 +59,10 @@ static const ElfW(Dyn) * read_headers(const struct dl_phdr_info *info, struct ob
 
 		if (ph->p_type == PT_DYNAMIC)
 			dynamic = (const ElfW(Dyn) *)at;
+		if (ph->p_type == PT_GNU_RELRO) {
+			ret->relro_start = at;
+			ret->relro_end = at + ph->p_memsz;
+		}
 		if (ph->p_type != PT_LOAD)
 			continue;
 		if (at < ret->start)
@@ -65,43 +73,72 @@ static const ElfW(Dyn) * read_headers(const struct dl_phdr_info *info, struct ob
 	return dynamic;
 }
 
-struct search {
-	const void *address;
-	const char *soname;
-	struct object *ret;
+struct walk {
+	int (*visit)(const struct object *object, void *data);
+	void *data;
+	const void *holding; /* only the object that holds this address; NULL = all */
 };
 
-static int matches(struct dl_phdr_info *info, size_t bytes, void *data)
+static int visit_info(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-	struct search *search = data;
+	const struct walk *walk = data;
 	struct object object;
-
 	const ElfW(Dyn) *dynamic = read_headers(info, &object);
 
 	(void)bytes;
-	if (!dynamic || (search->address && !object_holds(&object, search->address)))
+	if (!dynamic || (walk->holding && !object_holds(&object, walk->holding)))
 		return 0;
 	read_dynamic(&object, dynamic);
-	if (!usable(&object))
-		return 0;
-	if (search->soname && strcmp(search->soname, object.soname) != 0)
-		return 0;
-	*search->ret = object;
+	return usable(&object) ? walk->visit(&object, walk->data) : 0;
+}
+
+void object_each(int (*visit)(const struct object *object, void *data), void *data)
+{
+	struct walk walk = {.visit = visit, .data = data};
+
+	dl_iterate_phdr(visit_info, &walk);
+}
+
+static int take(const struct object *object, void *data)
+{
+	*(struct object *)data = *object;
 	return 1;
 }
 
 int object_of_address(const void *address, struct object *ret)
 {
-	struct search search = {.address = address, .ret = ret};
+	struct walk walk = {.visit = take, .data = ret, .holding = address};
 
-	return address && dl_iterate_phdr(matches, &search) ? 0 : -ENOENT;
+	return address && dl_iterate_phdr(visit_info, &walk) ? 0 : -ENOENT;
+}
+
+int object_program(struct object *ret)
+{
+	return object_of_address((const void *)getauxval(AT_ENTRY), ret);
+}
+
+struct named {
+	const char *soname;
+	struct object *ret;
+	int found;
+};
+
+static int take_named(const struct object *object, void *data)
+{
+	struct named *named = data;
+
+	if (strcmp(named->soname, object->soname) != 0)
+		return 0;
+	*named->ret = *object;
+	return named->found = 1;
 }
 
 int object_by_soname(const char *soname, struct object *ret)
 {
-	struct search search = {.soname = soname, .ret = ret};
+	struct named named = {.soname = soname, .ret = ret};
 
-	return dl_iterate_phdr(matches, &search) ? 0 : -ENOENT;
+	object_each(take_named, &named);
+	return named.found ? 0 : -ENOENT;
 }
 
 int object_of_map(const struct link_map *map, struct object *ret)
@@ -208,7 +245,7 @@ void *object_symbol(const struct object *object, const char *name)
 	return (void *)(object->base + symbol->st_value);
 }
 
-struct search_after {
+struct after {
 	const struct object *object;
 	const char *name;
 	const ElfW(Dyn) * skip;
@@ -216,30 +253,21 @@ struct search_after {
 	void *found;
 };
 
-static int defines_after(struct dl_phdr_info *info, size_t bytes, void *data)
+static int defines_after(const struct object *object, void *data)
 {
-	struct search_after *search = data;
-	struct object object;
-	const ElfW(Dyn) *dynamic = read_headers(info, &object);
+	struct after *after = data;
 
-	(void)bytes;
-	if (!dynamic || dynamic == search->skip)
-		return 0;
-	if (dynamic == search->object->dynamic) {
-		search->passed = 1;
-		return 0;
-	}
-	if (!search->passed)
-		return 0;
-	read_dynamic(&object, dynamic);
-	search->found = usable(&object) ? object_symbol(&object, search->name) : NULL;
-	return search->found != NULL;
+	if (after->passed && object->dynamic != after->skip)
+		after->found = object_symbol(object, after->name);
+	if (object->dynamic == after->object->dynamic)
+		after->passed = 1;
+	return after->found != NULL;
 }
 
 void *object_symbol_after(const struct object *object, const char *name, const ElfW(Dyn) * skip)
 {
-	struct search_after search = {.object = object, .name = name, .skip = skip};
+	struct after after = {.object = object, .name = name, .skip = skip};
 
-	dl_iterate_phdr(defines_after, &search);
-	return search.found;
+	object_each(defines_after, &after);
+	return after.found;
 }

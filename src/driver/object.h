@@ -12,6 +12,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct object {
@@ -22,14 +23,24 @@ struct object {
 	const ElfW(Dyn) * dynamic;
 	const ElfW(Sym) * symbols;
 	const char *strings;
-	const uint32_t *gnu_hash, *hash; /* at least one, or the object exports nothing */
+	const uint32_t *gnu_hash, *hash;    /* at least one, or the object exports nothing */
+	const ElfW(Rela) * rela, *plt_rela; /* relocations; NULL when none */
+	size_t rela_bytes, plt_rela_bytes;
+	uintptr_t relro_start, relro_end; /* read-only since relocated; 0, 0 when none */
 };
 
 /* The object that an address lies in. 0 or -ENOENT. */
 int object_of_address(const void *address, struct object *ret);
 
+/* The program itself. 0 or -ENOENT. */
+int object_program(struct object *ret);
+
 /* The first object of this soname, in load order. 0 or -ENOENT. */
 int object_by_soname(const char *soname, struct object *ret);
+
+/* Calls visit for each object in load order until it answers nonzero. The loader's list is locked meanwhile: only
+ * read memory in it. */
+void object_each(int (*visit)(const struct object *object, void *data), void *data);
 
 /* From an entry of the link map: for start-up, when no other thread loads or unloads. 0 or -ENOENT. */
 int object_of_map(const struct link_map *map, struct object *ret);

@@ -1,6 +1,6 @@
 /*
- * The look-ups by name. The real look-up answers, with the program's own arguments; an address of the driver
- * that we wrap is swapped for its wrapper, and everything else is passed through as it is.
+ * The look-ups by name. The real look-up answers, with the program's own arguments; an address of the
+ * driver that we wrap is swapped for its wrapper, and everything else is passed through as it is.
  *
  * Never swapped: what the driver's own libraries look up, what another library defines under the same
  * name, and a function that this driver does not have though we export it.
@@ -13,20 +13,20 @@
 
 #include "driver/loader.h"
 #include "driver/lookup.h"
-#include "driver/names.h"
 #include "hooks/hooks.h"
+#include "preload/deepbind.h"
 #include "preload/scope.h"
 
 extern void *dlsym(void *, const char *) __attribute__((visibility("default")));
 extern void *dlvsym(void *, const char *, const char *) __attribute__((visibility("default")));
+extern void *dlopen(const char *, int) __attribute__((visibility("default")));
 
 static int starts_with(const char *text, const char *start)
 {
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* The driver looks itself up, and must find itself. */
-static int is_driver_part(const struct object *object, const void *address)
+int dlsym_is_driver_part(const struct object *object, const void *address)
 {
 	return real_holds(address) || starts_with(object->soname, "libcuda.so") ||
 	       starts_with(object->soname, "libnvidia-ml.so") ||
@@ -34,41 +34,64 @@ static int is_driver_part(const struct object *object, const void *address)
 	       starts_with(object->soname, "libcudadebugger.so");
 }
 
+/* Code that no object holds (a JIT's) counts as the program's, as for the C library. 0 or -ENOENT. */
+static int caller_object(const void *caller, struct object *ret)
+{
+	return object_of_address(caller, ret) ? object_program(ret) : 0;
+}
+
 static const char *soname_of(enum name_kind kind)
 {
 	return kind == NAME_NVML ? "libnvidia-ml.so.1" : "libcuda.so.1";
 }
 
-static void *swap(void *found, enum name_kind kind)
+static void *our_loader_function(const char *name)
+{
+	if (strcmp(name, "dlopen") == 0)
+		return (void *)dlopen;
+	return strcmp(name, "dlsym") == 0 ? (void *)dlsym : (void *)dlvsym;
+}
+
+static void *swap_loader_function(void *found, const char *name)
+{
+	struct object object;
+
+	if (object_of_address(found, &object) ||
+	    (strcmp(object.soname, "libc.so.6") != 0 && strcmp(object.soname, "libdl.so.2") != 0))
+		return found;
+	return our_loader_function(name);
+}
+
+void *dlsym_swap(void *found, const char *name, enum name_kind kind)
 {
 	if (!found || loader_is_us(found))
 		return found;
-	if (kind == NAME_NVML)
-		return hooks_load_nvml_at(found) ? found : lookup_swap(found);
-	return hooks_load_at(found) ? found : lookup_swap(found);
+	switch (kind) {
+	case NAME_LOADER: return swap_loader_function(found, name);
+	case NAME_NVML: return hooks_load_nvml_at(found) ? found : lookup_swap(found);
+	case NAME_CUDA: return hooks_load_at(found) ? found : lookup_swap(found);
+	case NAME_OTHER: break;
+	}
+	return found;
 }
 
 /*
- * Programs that fetch dlsym by dlsym get ours, except those that hook it themselves: what they ask for is
- * the next one in line, and ours may be the one that calls them.
+ * Programs that fetch dlsym by dlsym get ours, except those that define it themselves: what they ask
+ * for is the next one in line, and ours may be the one that calls them.
  */
 static void *answer_loader(void *handle, const char *name, const struct object *from,
 			   void **ret_answer)
 {
-	void *ours = strcmp(name, "dlsym") == 0 ? (void *)dlsym : (void *)dlvsym;
-	struct object object;
+	void *(*real_dlsym)(void *, const char *) = loader_dlsym();
 
 	if (handle == RTLD_NEXT && loader_place(from) == PLACE_START_BEFORE &&
 	    !loader_between(from, name)) {
-		*ret_answer = ours;
+		*ret_answer = our_loader_function(name);
 		return NULL;
 	}
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || object_symbol(from, name))
-		return (void *)loader_dlsym();
-	*ret_answer = loader_dlsym()(handle, name);
-	if (object_of_address(*ret_answer, &object) == 0 &&
-	    (strcmp(object.soname, "libc.so.6") == 0 || strcmp(object.soname, "libdl.so.2") == 0))
-		*ret_answer = ours;
+		return (void *)real_dlsym;
+	*ret_answer = dlsym_swap(real_dlsym(handle, name), name, NAME_LOADER);
 	return NULL;
 }
 
@@ -79,10 +102,11 @@ void *dlsym_answer(void *handle, const char *name, const void *caller, void **re
 	struct object from;
 	void *found;
 
+	deepbind_now_if_due();
 	*ret_answer = NULL;
 	if (kind == NAME_OTHER || !real_dlsym)
 		return (void *)real_dlsym;
-	if (object_of_address(caller, &from) || is_driver_part(&from, caller))
+	if (caller_object(caller, &from) || dlsym_is_driver_part(&from, caller))
 		return (void *)real_dlsym;
 	if (kind == NAME_LOADER)
 		return answer_loader(handle, name, &from, ret_answer);
@@ -95,7 +119,7 @@ void *dlsym_answer(void *handle, const char *name, const void *caller, void **re
 	/* A handle of the program itself searches the global scope, in which we stand. */
 	if (found && loader_is_us(found) && handle != RTLD_NEXT)
 		found = scope_default(&from, name, soname_of(kind));
-	*ret_answer = swap(found, kind);
+	*ret_answer = dlsym_swap(found, name, kind);
 	return NULL;
 }
 
@@ -107,13 +131,14 @@ void *dlvsym_answer(void *handle, const char *name, const char *version, const v
 	struct object from;
 	void *found;
 
+	deepbind_now_if_due();
 	*ret_answer = NULL;
 	if (kind == NAME_OTHER || !real_dlvsym)
 		return (void *)real_dlvsym;
-	if (object_of_address(caller, &from) || is_driver_part(&from, caller))
+	if (caller_object(caller, &from) || dlsym_is_driver_part(&from, caller))
 		return (void *)real_dlvsym;
 	if (kind == NAME_LOADER) {
-		/* As for dlsym, whose exported name is not versioned and so answers every version. */
+		/* As for dlsym: what we export has no version, and so answers every one. */
 		void *next = answer_loader(handle, name, &from, ret_answer);
 
 		return next ? (void *)real_dlvsym : NULL;
@@ -124,6 +149,33 @@ void *dlvsym_answer(void *handle, const char *name, const char *version, const v
 		found = real_dlvsym(handle, name, version);
 	if (!found)
 		return (void *)real_dlvsym; /* for its own error text, with the caller kept */
-	*ret_answer = swap(found, kind);
+	*ret_answer = dlsym_swap(found, name, kind);
+	return NULL;
+}
+
+/* A path without $ORIGIN means the same whoever opens it; a bare name is searched for the caller. */
+static int caller_matters(const char *file)
+{
+	return !strchr(file, '/') || strchr(file, '$');
+}
+
+void *dlopen_answer(const char *file, int flags, const void *caller, void **ret_answer)
+{
+	void *(*real_dlopen)(const char *, int) = loader_dlopen();
+	unsigned first_new;
+
+	(void)caller;
+	deepbind_now_if_due();
+	*ret_answer = NULL;
+	if (!(flags & RTLD_DEEPBIND) || flags & RTLD_NOLOAD || !file || !real_dlopen)
+		return (void *)real_dlopen;
+	first_new = deepbind_objects();
+	if (caller_matters(file)) {
+		deepbind_later(first_new);
+		return (void *)real_dlopen;
+	}
+	*ret_answer = real_dlopen(file, flags);
+	if (*ret_answer)
+		deepbind_set(first_new);
 	return NULL;
 }
