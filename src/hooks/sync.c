@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include "hooks/launch.h"
+#include "hooks/mem_pool.h"
 #include "hooks/tenant.h"
 
 static struct launcher *waiting_begin(void)
@@ -30,6 +31,7 @@ static CUresult waiting_end(struct launcher *launcher, CUresult rc, int all_done
 
 	if (launcher)
 		sched_sync_end(&launcher->sched, clock_now_ns(), rc == CUDA_SUCCESS && all_done);
+	mem_after_sync(); /* a pool may have given memory back */
 	errno = saved;
 	return rc;
 }

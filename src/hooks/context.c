@@ -1,0 +1,336 @@
+/*
+ * Contexts: real bytes of the device (526 MiB on the H200), charged before they are taken, at what this device's
+ * contexts were measured to take. What lives in a context goes with it.
+ */
+#include "hooks/context.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "hooks/mem_pool.h"
+#include "hooks/measure.h"
+
+/* Until one was measured on the device; and what is believed of a ledger that anybody may write. */
+#define CONTEXT_BYTES (526ull << 20)
+#define CONTEXT_LEAST (1ull << 20)
+#define CONTEXT_MOST  (4ull << 30)
+
+static _Atomic uint64_t
+	primary[TENANT_DEVICES]; /* handle of the primary context that is charged; 0 none */
+static _Atomic uint32_t green_contexts;
+
+CUcontext context_owner(struct memory *memory, CUcontext current)
+{
+	struct charge entry;
+
+	if (!atomic_load_explicit(&green_contexts, memory_order_relaxed) ||
+	    charges_get(memory->charges, AT_GREEN, (uint64_t)(uintptr_t)current, &entry))
+		return current;
+	return (CUcontext)(uintptr_t)entry.owner;
+}
+
+static uint64_t estimate(const struct device_tenant *tenant, int *ret_measured)
+{
+	uint64_t bytes = atomic_load(&tenant->ledger.file->header.context_bytes);
+
+	*ret_measured = bytes >= CONTEXT_LEAST && bytes <= CONTEXT_MOST;
+	return *ret_measured ? bytes : CONTEXT_BYTES;
+}
+
+/* One line that says why nothing works, once per process: the cap is below a context. */
+static void tell_cap_is_small(const struct device_tenant *tenant, uint64_t bytes)
+{
+	static _Atomic int told;
+	uint64_t cap = ledger_group_cap(&tenant->member);
+
+	if (cap >= bytes || atomic_exchange(&told, 1))
+		return;
+	log_line(LOG_WARN,
+		 "the memory cap on %.8s… (%llu MiB) is smaller than a context (%llu MiB)",
+		 tenant->uuid, (unsigned long long)(cap >> 20), (unsigned long long)(bytes >> 20));
+}
+
+enum mem_begin context_begin(struct context_call *c, CUdevice device)
+{
+	struct device_tenant *tenant = mem_of_process() ? tenant_of_device(device) : NULL;
+	enum mem_begin begin;
+	uint64_t bytes, room;
+	int measured;
+
+	if (!tenant)
+		return mem_of_process() && tenant_refused(device) ? MEM_REFUSED : MEM_PASS;
+	c->first = ledger_process_used(&tenant->member) == 0;
+	if (c->first)
+		driver_bytes_look(tenant, &c->before);
+	bytes = estimate(tenant, &measured);
+	room = ledger_room(&tenant->member);
+	/* Nobody has measured one here: what the cap leaves is held, and the measured one decides. */
+	if (!measured && room < bytes && c->first && c->before.count <= LISTED_MOST)
+		bytes = room;
+	begin = mem_begin_on(&c->call, device, CHARGE_CONTEXT, bytes);
+	if (begin == MEM_REFUSED)
+		tell_cap_is_small(tenant, bytes);
+	return begin;
+}
+
+/* 0 when it is charged; -ENOMEM when it is larger than what is left: the caller destroys it. */
+static int context_made(struct context_call *c, uint64_t handle, uint8_t flags)
+{
+	struct mem_call *call = &c->call;
+	struct charge entry;
+	uint64_t bytes = call->hold.bytes;
+	int measured;
+
+	if (c->first)
+		driver_bytes_learn(call->tenant, &c->before);
+	if (measure_call(call, &bytes))
+		bytes = estimate(call->tenant, &measured);
+	else if (c->first && bytes >= CONTEXT_LEAST && bytes <= CONTEXT_MOST)
+		atomic_store(&call->tenant->ledger.file->header.context_bytes, bytes);
+	if (hold_settle(&call->hold, bytes, &call->refusal)) {
+		tell_cap_is_small(call->tenant, bytes);
+		return -ENOMEM;
+	}
+	call->tenant->context_bytes = bytes;
+	entry = mem_entry(call, AT_CONTEXT, handle, bytes);
+	entry.flags = flags;
+	return memory_enter(call->memory, &call->hold, &entry);
+}
+
+/* Contexts of the program's own. */
+static CUresult created(struct context_call *c, CUresult result, CUcontext context,
+			CUcontext *ret_context)
+{
+	if (result != CUDA_SUCCESS)
+		return mem_drop(&c->call, result);
+	if (context_made(c, (uint64_t)(uintptr_t)context, 0)) {
+		real.cuCtxDestroy_v2(context);
+		return mem_refuse(&c->call);
+	}
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	struct context_call c;
+	CUcontext context = NULL;
+	CUresult result;
+
+	switch (pctx ? context_begin(&c, dev) : MEM_PASS) {
+	case MEM_PASS: return real.cuCtxCreate(pctx, flags, dev);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuCtxCreate(&context, flags, dev);
+	return created(&c, result, context, pctx);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	struct context_call c;
+	CUcontext context = NULL;
+	CUresult result;
+
+	switch (pctx ? context_begin(&c, dev) : MEM_PASS) {
+	case MEM_PASS: return real.cuCtxCreate_v2(pctx, flags, dev);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuCtxCreate_v2(&context, flags, dev);
+	return created(&c, result, context, pctx);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+			unsigned int flags, CUdevice dev)
+{
+	struct context_call c;
+	CUcontext context = NULL;
+	CUresult result;
+
+	switch (pctx ? context_begin(&c, dev) : MEM_PASS) {
+	case MEM_PASS: return real.cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuCtxCreate_v3(&context, paramsArray, numParams, flags, dev);
+	return created(&c, result, context, pctx);
+}
+
+#if CUDA_VERSION >= 12050
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+			CUdevice dev)
+{
+	struct context_call c;
+	CUcontext context = NULL;
+	CUresult result;
+
+	switch (pctx ? context_begin(&c, dev) : MEM_PASS) {
+	case MEM_PASS: return real.cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuCtxCreate_v4(&context, ctxCreateParams, flags, dev);
+	return created(&c, result, context, pctx);
+}
+#endif
+
+/* All that lived in it is the device's again. */
+static void ended(struct memory *memory, CUcontext context)
+{
+	memory_end_context(memory, (uint64_t)(uintptr_t)context, mem_member_of);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuCtxDestroy_v2(ctx);
+
+	if (memory && result == CUDA_SUCCESS)
+		ended(memory, ctx);
+	return result;
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuCtxDestroy(ctx);
+
+	if (memory && result == CUDA_SUCCESS)
+		ended(memory, ctx);
+	return result;
+}
+
+/* The last detach destroys: then the driver does not know the handle any more. */
+CUresult cuCtxDetach(CUcontext ctx)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuCtxDetach(ctx);
+	unsigned int version;
+
+	if (memory && result == CUDA_SUCCESS && real.cuCtxGetApiVersion &&
+	    real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS)
+		ended(memory, ctx);
+	return result;
+}
+
+/* ---- the primary context ------------------------------------------------------------------------- */
+
+static int primary_is_active(CUdevice device)
+{
+	unsigned int flags;
+	int active = 0;
+
+	return real.cuDevicePrimaryCtxGetState &&
+	       real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static int is_charged(CUdevice device)
+{
+	return device >= 0 && device < TENANT_DEVICES && atomic_load(&primary[device]);
+}
+
+enum mem_begin context_begin_primary(struct context_call *c, CUdevice device)
+{
+	if (is_charged(device) && primary_is_active(device))
+		return MEM_PASS;
+	return context_begin(c, device);
+}
+
+uint64_t context_primary(CUdevice device)
+{
+	return is_charged(device) ? atomic_load(&primary[device]) : 0;
+}
+
+void context_saw_green(void)
+{
+	atomic_store(&green_contexts, 1);
+}
+
+/* It became active in this call, or in another thread's at the same time: charged once. */
+int context_primary_made(struct context_call *c, CUdevice device, CUcontext context)
+{
+	uint64_t none = 0, handle = (uint64_t)(uintptr_t)context;
+
+	if (!atomic_compare_exchange_strong(&primary[device], &none, handle)) {
+		hold_drop(&c->call.hold);
+		return 0;
+	}
+	if (!context_made(c, handle, CHARGE_PRIMARY))
+		return 0;
+	atomic_store(&primary[device], 0);
+	return -ENOMEM;
+}
+
+/* After a release or reset: inactive means that nothing of it is left. */
+void context_primary_ended(CUdevice device)
+{
+	struct memory *memory = mem_of_process();
+	uint64_t handle;
+
+	if (!memory || !is_charged(device) || primary_is_active(device))
+		return;
+	handle = atomic_exchange(&primary[device], 0);
+	if (!handle)
+		return;
+	ended(memory, (CUcontext)(uintptr_t)handle);
+	mem_pools_refresh(memory, (unsigned)device);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct context_call c;
+	CUcontext context = NULL;
+	CUresult result;
+
+	switch (pctx ? context_begin_primary(&c, dev) : MEM_PASS) {
+	case MEM_PASS: return real.cuDevicePrimaryCtxRetain(pctx, dev);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuDevicePrimaryCtxRetain(&context, dev);
+	if (result != CUDA_SUCCESS)
+		return mem_drop(&c.call, result);
+	if (context_primary_made(&c, dev, context)) {
+		real.cuDevicePrimaryCtxRelease_v2(dev);
+		return mem_refuse(&c.call);
+	}
+	*pctx = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	CUresult result = real.cuDevicePrimaryCtxRelease_v2(dev);
+
+	if (result == CUDA_SUCCESS)
+		context_primary_ended(dev);
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	CUresult result = real.cuDevicePrimaryCtxRelease(dev);
+
+	if (result == CUDA_SUCCESS)
+		context_primary_ended(dev);
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	CUresult result = real.cuDevicePrimaryCtxReset_v2(dev);
+
+	if (result == CUDA_SUCCESS)
+		context_primary_ended(dev);
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	CUresult result = real.cuDevicePrimaryCtxReset(dev);
+
+	if (result == CUDA_SUCCESS)
+		context_primary_ended(dev);
+	return result;
+}

@@ -1,0 +1,188 @@
+#include "hooks/driver_bytes.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hooks/hooks.h"
+#include "hooks/nvml_abi.h"
+#include "hooks/tenant.h"
+#include "memory/arena.h"
+#include "memory/spin.h"
+
+struct nvml {
+	_Atomic uint32_t lock;
+	_Atomic int state; /* 0 not tried, 1 loaded, -1 not to be had */
+	nvmlReturn_t (*init)(void);
+	nvmlReturn_t (*by_uuid)(const char *uuid, nvmlDevice_t *ret_device);
+	__typeof__(nvmlDeviceGetComputeRunningProcesses_v3) *processes;
+	__typeof__(nvmlDeviceGetMemoryInfo) *memory;
+	_Atomic(nvmlDevice_t) devices[TENANT_DEVICES];
+	_Atomic unsigned own_pid; /* ours as NVML numbers processes; 0 not known */
+};
+
+static struct nvml *_Atomic nvml_state;
+
+/* Wiped in a forked child, whose parent's NVML is not its own. */
+static struct nvml *state(void)
+{
+	struct nvml *nvml = atomic_load(&nvml_state), *none = NULL;
+
+	if (nvml)
+		return nvml;
+	nvml = arena_map(sizeof(*nvml));
+	if (nvml && !atomic_compare_exchange_strong(&nvml_state, &none, nvml)) {
+		arena_unmap(nvml, sizeof(*nvml));
+		nvml = none;
+	}
+	return nvml;
+}
+
+static int load(struct nvml *nvml)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+	void *(*find)(void *, const char *) = hooks_real_dlsym();
+
+	if (!library || !find)
+		return -1;
+	*(void **)&nvml->init = find(library, "nvmlInit_v2");
+	*(void **)&nvml->by_uuid = find(library, "nvmlDeviceGetHandleByUUID");
+	*(void **)&nvml->processes = find(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+	*(void **)&nvml->memory = find(library, "nvmlDeviceGetMemoryInfo");
+	if (!nvml->init || !nvml->by_uuid || !nvml->processes || !nvml->memory)
+		return -1;
+	return nvml->init() == NVML_SUCCESS ? 1 : -1;
+}
+
+/* NULL when NVML cannot be had or does not know the device. */
+static struct nvml *device_of(const struct device_tenant *tenant, nvmlDevice_t *ret_device)
+{
+	struct nvml *nvml = state();
+	_Atomic(nvmlDevice_t) *known;
+	int saved = errno;
+
+	if (!nvml)
+		return NULL;
+	if (!atomic_load(&nvml->state)) {
+		spin_lock(&nvml->lock);
+		if (!atomic_load(&nvml->state))
+			atomic_store(&nvml->state, load(nvml));
+		spin_unlock(&nvml->lock);
+	}
+	errno = saved;
+	if (atomic_load(&nvml->state) < 0)
+		return NULL;
+	known = &nvml->devices[tenant->ordinal];
+	*ret_device = atomic_load(known);
+	if (!*ret_device) {
+		if (nvml->by_uuid(tenant->uuid, ret_device) != NVML_SUCCESS)
+			return NULL;
+		atomic_store(known, *ret_device);
+	}
+	return nvml;
+}
+
+static int list(const struct device_tenant *tenant, nvmlProcessInfo_v2_t *infos,
+		unsigned *ret_count)
+{
+	nvmlDevice_t device;
+	struct nvml *nvml = device_of(tenant, &device);
+	int saved = errno;
+	nvmlReturn_t result;
+
+	if (!nvml)
+		return -ENOTSUP;
+	*ret_count = LISTED_MOST;
+	result = nvml->processes(device, ret_count, infos);
+	errno = saved;
+	return result == NVML_SUCCESS && *ret_count <= LISTED_MOST ? 0 : -ENOTSUP;
+}
+
+void driver_bytes_look(const struct device_tenant *tenant, struct listed *ret_before)
+{
+	nvmlProcessInfo_v2_t infos[LISTED_MOST];
+	unsigned count;
+
+	ret_before->count = LISTED_MOST + 1;
+	if (list(tenant, infos, &count))
+		return;
+	for (unsigned i = 0; i < count; i++)
+		ret_before->pids[i] = infos[i].pid;
+	ret_before->count = count;
+}
+
+static int was_listed(const struct listed *before, unsigned pid)
+{
+	for (unsigned i = 0; i < before->count; i++)
+		if (before->pids[i] == pid)
+			return 1;
+	return 0;
+}
+
+void driver_bytes_learn(const struct device_tenant *tenant, const struct listed *before)
+{
+	nvmlProcessInfo_v2_t infos[LISTED_MOST];
+	unsigned count, newcomers = 0, pid = 0, own = (unsigned)getpid();
+	struct nvml *nvml = state();
+
+	if (!nvml || before->count > LISTED_MOST || list(tenant, infos, &count))
+		return;
+	for (unsigned i = 0; i < count; i++) {
+		if (was_listed(before, infos[i].pid))
+			continue;
+		if (infos[i].pid == own) {
+			pid = own;
+			newcomers = 1;
+			break;
+		}
+		if (infos[i].pid != pid)
+			newcomers++;
+		pid = infos[i].pid;
+	}
+	/* Somebody else came at the same instant: better no figure than theirs. */
+	if (newcomers == 1)
+		atomic_store(&nvml->own_pid, pid);
+}
+
+int driver_bytes_of_process(const struct device_tenant *tenant, uint64_t *ret_bytes)
+{
+	nvmlProcessInfo_v2_t infos[LISTED_MOST];
+	struct nvml *nvml = state();
+	uint64_t bytes = 0;
+	unsigned count, own;
+
+	if (!nvml)
+		return -ENOTSUP;
+	own = atomic_load(&nvml->own_pid);
+	if (!own || list(tenant, infos, &count))
+		return -ENOTSUP;
+	/* One process may be listed once per instance of a divided device. */
+	for (unsigned i = 0; i < count; i++) {
+		if (infos[i].pid != own)
+			continue;
+		if (infos[i].usedGpuMemory == NVML_NOT_AVAILABLE)
+			return -ENOTSUP;
+		bytes += infos[i].usedGpuMemory;
+	}
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int driver_bytes_of_device(const struct device_tenant *tenant, uint64_t *ret_used)
+{
+	nvmlDevice_t device;
+	struct nvml *nvml = device_of(tenant, &device);
+	nvmlMemory_t info;
+	int saved = errno;
+	nvmlReturn_t result;
+
+	if (!nvml)
+		return -ENOTSUP;
+	result = nvml->memory(device, &info);
+	errno = saved;
+	if (result != NVML_SUCCESS)
+		return -ENOTSUP;
+	*ret_used = info.used;
+	return 0;
+}

@@ -1,0 +1,229 @@
+/*
+ * Stream-ordered allocation: cuMemAllocAsync, from pools, and its free, each ABI.
+ *
+ * The way that matters is short: the pool has room (two loads), the driver's call, one look-up. The driver
+ * is asked what the pool reserves only when that may have changed. On a capturing stream the call makes a
+ * graph node and takes nothing (graph_mem.c).
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "hooks/capture.h"
+#include "hooks/mem_pool.h"
+#include "hooks/process.h"
+
+enum { GRAIN_BYTES = 512 };
+
+struct pool_call {
+	struct mem_call call;
+	struct pool *pool;
+	CUstream stream; /* explicit: the per-thread default stream by its own handle */
+	uint64_t held;
+};
+
+static CUstream explicit_stream(CUstream stream, int per_thread)
+{
+	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+}
+
+/* With several seats the stream's device decides, not the current context's. */
+static struct device_tenant *device_of(CUstream stream)
+{
+	struct process *process = atomic_load_explicit(&tenant_process, memory_order_relaxed);
+	struct device_tenant *only = atomic_load_explicit(&process->only, memory_order_acquire);
+
+	if (only)
+		return only;
+	if ((uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD)
+		return tenant_of_current();
+	return tenant_of_stream(stream);
+}
+
+static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
+{
+	struct relief relief = {mem_give_up, c->call.tenant};
+	unsigned attempt = 0;
+
+	/* What it may really have to grow by may be less, after the trim: ask again. */
+	while (ledger_room(c->pool->member) < growth && relief.give_up(relief.arg, attempt++))
+		growth = pool_growth(c->pool, c->call.asked_bytes);
+	c->call.hold = (struct hold){.member = c->pool->member, .kind = CHARGE_POOL};
+	if (growth && pool_hold(c->pool, growth, &c->call.refusal)) {
+		mem_refuse(&c->call);
+		return MEM_REFUSED;
+	}
+	c->held = growth;
+	return MEM_HELD;
+}
+
+/* handle NULL: the device's current pool. */
+static enum mem_begin pool_begin(struct pool_call *c, CUmemoryPool handle, uint64_t bytes,
+				 CUstream stream, int per_thread)
+{
+	uint64_t growth;
+
+	c->call.memory = mem_of_process();
+	if (!c->call.memory)
+		return MEM_PASS;
+	c->stream = explicit_stream(stream, per_thread);
+	if (capture_is_on(c->stream))
+		return MEM_PASS;
+	c->call.tenant = device_of(c->stream);
+	if (!c->call.tenant)
+		return MEM_PASS;
+	c->pool = handle ? mem_pool_of(c->call.memory, handle, c->call.tenant)
+			 : mem_pool_current(c->call.memory, c->call.tenant);
+	if (!c->pool || !c->pool->member)
+		return MEM_PASS;
+	c->held = 0;
+	c->call.asked_bytes = bytes;
+	growth = pool_growth(c->pool, bytes);
+	return __builtin_expect(growth == 0, 1) ? MEM_HELD : hold_growth(c, growth);
+}
+
+/* The growth does not fit. The block is given back; when it is (streams run in their time) the pool shrinks. */
+static CUresult pool_undo(struct pool_call *c, CUdeviceptr address)
+{
+	uint64_t end = clock_now_ns() + 100 * NS_PER_MS;
+	const struct timespec nap = {0, 200000};
+
+	real.cuMemFreeAsync(address, c->stream);
+	while (real.cuStreamQuery && real.cuStreamQuery(c->stream) == CUDA_ERROR_NOT_READY &&
+	       clock_now_ns() < end)
+		nanosleep(&nap, NULL);
+	mem_pools_trim(c->call.memory, c->pool->device);
+	c->call.hold.bytes = 0;
+	return mem_refuse(&c->call);
+}
+
+static CUresult pool_end_call(struct pool_call *c, CUresult result, CUdeviceptr address,
+			      CUdeviceptr *ret_address)
+{
+	struct charge entry, old = {0};
+	uint64_t live = (c->call.asked_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES;
+	uint64_t number = pools_number(&c->call.memory->pools, c->pool);
+	int before;
+
+	if (result != CUDA_SUCCESS) {
+		if (c->held)
+			mem_pool_refresh(c->pool, c->held, NULL);
+		c->call.hold.bytes = 0;
+		return mem_drop(&c->call, result);
+	}
+	entry = (struct charge){.key = address,
+				.bytes = live,
+				.owner = number,
+				.refs = 1,
+				.space = AT_ADDRESS,
+				.kind = CHARGE_POOL,
+				.device = c->pool->device};
+	before = charges_put(c->call.memory->charges, &entry, &old);
+	/* Backed already, and the pool never gives memory back by itself: nothing can have changed. */
+	if (before == 1 && old.flags & CHARGE_FREED && old.owner == number && old.bytes >= live &&
+	    !c->held &&
+	    atomic_load_explicit(&c->pool->release_threshold, memory_order_relaxed) == UINT64_MAX) {
+		pool_live(c->pool, (int64_t)live);
+		*ret_address = address;
+		return CUDA_SUCCESS;
+	}
+	if (before == 1 && !(old.flags & CHARGE_FREED))
+		mem_leave(c->call.memory, &old);
+	if (before < 0 || mem_pool_refresh(c->pool, c->held, &c->call.refusal)) {
+		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
+		if (before < 0)
+			mem_pool_refresh(c->pool, c->held, NULL);
+		return pool_undo(c, address);
+	}
+	pool_live(c->pool, (int64_t)live);
+	*ret_address = address;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	struct pool_call c;
+	CUdeviceptr address = 0;
+	CUresult result;
+
+	switch (dptr ? pool_begin(&c, NULL, bytesize, hStream, 0) : MEM_PASS) {
+	case MEM_PASS: return real.cuMemAllocAsync(dptr, bytesize, hStream);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuMemAllocAsync(&address, bytesize, hStream);
+	return pool_end_call(&c, result, address, dptr);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	struct pool_call c;
+	CUdeviceptr address = 0;
+	CUresult result;
+
+	switch (dptr ? pool_begin(&c, NULL, bytesize, hStream, 1) : MEM_PASS) {
+	case MEM_PASS: return real.cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuMemAllocAsync_ptsz(&address, bytesize, hStream);
+	return pool_end_call(&c, result, address, dptr);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+				 CUstream hStream)
+{
+	struct pool_call c;
+	CUdeviceptr address = 0;
+	CUresult result;
+
+	switch (dptr && pool ? pool_begin(&c, pool, bytesize, hStream, 0) : MEM_PASS) {
+	case MEM_PASS: return real.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuMemAllocFromPoolAsync(&address, bytesize, pool, hStream);
+	return pool_end_call(&c, result, address, dptr);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+				      CUstream hStream)
+{
+	struct pool_call c;
+	CUdeviceptr address = 0;
+	CUresult result;
+
+	switch (dptr && pool ? pool_begin(&c, pool, bytesize, hStream, 1) : MEM_PASS) {
+	case MEM_PASS: return real.cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: break;
+	}
+	result = real.cuMemAllocFromPoolAsync_ptsz(&address, bytesize, pool, hStream);
+	return pool_end_call(&c, result, address, dptr);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	struct memory *memory = mem_of_process();
+	struct charge entry;
+	CUresult result;
+
+	if (!memory || mem_take_address(memory, dptr, &entry))
+		return real.cuMemFreeAsync(dptr, hStream);
+	result = real.cuMemFreeAsync(dptr, hStream);
+	mem_freed_address(memory, &entry, result);
+	return result;
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+	struct memory *memory = mem_of_process();
+	struct charge entry;
+	CUresult result;
+
+	if (!memory || mem_take_address(memory, dptr, &entry))
+		return real.cuMemFreeAsync_ptsz(dptr, hStream);
+	result = real.cuMemFreeAsync_ptsz(dptr, hStream);
+	mem_freed_address(memory, &entry, result);
+	return result;
+}

@@ -1,0 +1,165 @@
+#include "hooks/mem_call.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "hooks/context.h"
+
+static struct memory *_Atomic process_memory;
+
+/* The mapping is made once and comes up empty in a forked child (memory/arena.h). */
+static struct memory *first_use(void)
+{
+	struct memory *none = NULL, *made = memory_new();
+
+	hooks_load();
+	if (made && !atomic_compare_exchange_strong(&process_memory, &none, made)) {
+		memory_destroy(made);
+		return none;
+	}
+	return made;
+}
+
+struct memory *mem_of_process(void)
+{
+	struct memory *memory;
+
+	if (__builtin_expect(tenant_state() != TENANT_ON, 0))
+		return NULL;
+	memory = atomic_load_explicit(&process_memory, memory_order_acquire);
+	if (!memory)
+		memory = first_use();
+	return memory && memory_ready(memory) ? memory : NULL;
+}
+
+struct member *mem_member_of(unsigned device)
+{
+	struct device_tenant *tenant = tenant_of_device((CUdevice)device);
+
+	return tenant ? &tenant->member : NULL;
+}
+
+void mem_leave(struct memory *memory, const struct charge *entry)
+{
+	memory_leave(memory, mem_member_of(entry->device), entry);
+}
+
+/* One line with the numbers, at most one a second: a program may try its luck in a loop. */
+static void tell_refusal(const struct mem_call *call)
+{
+	static uint64_t last_ns;
+	char text[REFUSAL_TEXT_BYTES];
+
+	if (log_allowed(&last_ns, clock_now_ns(), NS_PER_S))
+		log_line(LOG_WARN, "%s", refusal_text(&call->refusal, call->tenant->uuid, text));
+}
+
+static void tell_card_full(const struct mem_call *call)
+{
+	static uint64_t last_ns;
+	char asked[16], used[16], cap[16];
+
+	if (!log_allowed(&last_ns, clock_now_ns(), NS_PER_S))
+		return;
+	size_format(call->asked_bytes, asked, sizeof(asked));
+	size_format(ledger_group_used(&call->tenant->member), used, sizeof(used));
+	size_format(ledger_group_cap(&call->tenant->member), cap, sizeof(cap));
+	log_line(LOG_WARN, "card full, not your quota: %.8s… has no %s left; used %s of %s",
+		 call->tenant->uuid, asked, used, cap);
+}
+
+static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64_t held)
+{
+	struct relief relief = {mem_give_up, call->tenant};
+
+	if (!hold_take(&call->hold, &call->tenant->member, kind, held, &relief, &call->refusal))
+		return MEM_HELD;
+	call->refusal.asked_bytes = call->asked_bytes;
+	tell_refusal(call);
+	return MEM_REFUSED;
+}
+
+/* Without a seat on the device there is no quota; unless there must be one. */
+static enum mem_begin seat_on(struct mem_call *call, CUdevice device)
+{
+	call->tenant = tenant_of_device(device);
+	if (call->tenant)
+		return MEM_HELD;
+	return tenant_refused(device) ? MEM_REFUSED : MEM_PASS;
+}
+
+static enum mem_begin seat_of_current(struct mem_call *call, uint64_t asked)
+{
+	CUdevice device;
+
+	call->memory = mem_of_process();
+	if (!call->memory || !real.cuCtxGetCurrent || !real.cuCtxGetDevice)
+		return MEM_PASS;
+	if (real.cuCtxGetCurrent(&call->context) != CUDA_SUCCESS || !call->context ||
+	    real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+		return MEM_PASS;
+	call->context = context_owner(call->memory, call->context);
+	call->asked_bytes = asked;
+	return seat_on(call, device);
+}
+
+enum mem_begin mem_begin(struct mem_call *call, enum charge_kind kind, uint64_t asked)
+{
+	enum mem_begin seat = seat_of_current(call, asked);
+
+	return seat == MEM_HELD ? begin(call, kind, asked) : seat;
+}
+
+enum mem_begin mem_begin_linear(struct mem_call *call, enum charge_kind kind, uint64_t asked)
+{
+	enum mem_begin seat = seat_of_current(call, asked);
+	_Atomic int64_t *slack;
+
+	if (seat != MEM_HELD)
+		return seat;
+	slack = &call->memory->slack_bytes[call->tenant->ordinal];
+	return begin(call, kind,
+		     blocks_foresee(asked, atomic_load_explicit(slack, memory_order_relaxed)));
+}
+
+enum mem_begin mem_begin_on(struct mem_call *call, CUdevice device, enum charge_kind kind,
+			    uint64_t asked)
+{
+	enum mem_begin seat;
+
+	call->memory = mem_of_process();
+	if (!call->memory)
+		return MEM_PASS;
+	call->context = NULL;
+	call->asked_bytes = asked;
+	seat = seat_on(call, device);
+	return seat == MEM_HELD ? begin(call, kind, asked) : seat;
+}
+
+CUresult mem_drop(struct mem_call *call, CUresult result)
+{
+	hold_drop(&call->hold);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		tell_card_full(call);
+	return result;
+}
+
+CUresult mem_refuse(struct mem_call *call)
+{
+	hold_drop(&call->hold);
+	call->refusal.asked_bytes = call->asked_bytes;
+	tell_refusal(call);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+struct charge mem_entry(const struct mem_call *call, enum charge_space space, uint64_t key,
+			uint64_t bytes)
+{
+	return (struct charge){.key = key,
+			       .bytes = bytes,
+			       .owner = (uint64_t)(uintptr_t)call->context,
+			       .refs = 1,
+			       .space = (uint8_t)space,
+			       .kind = (uint8_t)call->hold.kind,
+			       .device = (uint8_t)call->tenant->ordinal};
+}

@@ -1,0 +1,206 @@
+/*
+ * Pools as the driver has them: which one is current, what they reserve, trimming, and frees of their
+ * blocks. Our own calls are made in relaxed capture mode: they must not end somebody's capture.
+ */
+#include "hooks/mem_pool.h"
+
+#include "hooks/capture.h"
+
+static _Atomic(struct pool *) current_pool[TENANT_DEVICES];
+
+void mem_pool_forget_current(unsigned device)
+{
+	atomic_store(&current_pool[device], NULL);
+}
+
+CUstreamCaptureMode mem_capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (atomic_load_explicit(&captures_active, memory_order_relaxed))
+		real.cuThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+
+void mem_capture_restore(CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static CUmemoryPool handle_of(const struct pool *pool)
+{
+	return (CUmemoryPool)(uintptr_t)atomic_load(&pool->handle);
+}
+
+int mem_pool_refresh(struct pool *pool, uint64_t held, struct refusal *ret)
+{
+	cuuint64_t reserved = 0;
+	CUstreamCaptureMode mode;
+	CUresult result;
+
+	if (!pool->member)
+		return 0;
+	mode = mem_capture_relax();
+	result = real.cuMemPoolGetAttribute(handle_of(pool), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+					    &reserved);
+	mem_capture_restore(mode);
+	/* Not to be read: what was held ahead stays charged. */
+	if (result != CUDA_SUCCESS)
+		reserved = atomic_load(&pool->snapshot) + held;
+	return pool_settle(pool, held, reserved, ret);
+}
+
+/* A pool that existed before we saw it (every device's default one) may hold memory already. */
+struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct device_tenant *tenant)
+{
+	struct pool *pool = pools_find(&memory->pools, (uint64_t)(uintptr_t)handle);
+	cuuint64_t threshold = 0;
+	CUstreamCaptureMode mode;
+
+	if (pool)
+		return pool;
+	pool = pools_enter(&memory->pools, (uint64_t)(uintptr_t)handle, &tenant->member,
+			   (unsigned)tenant->ordinal, CHARGE_POOL);
+	if (!pool)
+		return NULL;
+	mode = mem_capture_relax();
+	if (real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) ==
+	    CUDA_SUCCESS)
+		atomic_store(&pool->release_threshold, threshold);
+	mem_capture_restore(mode);
+	mem_pool_refresh(pool, 0, NULL);
+	return pool;
+}
+
+struct pool *mem_pool_current(struct memory *memory, struct device_tenant *tenant)
+{
+	_Atomic(struct pool *) *slot = &current_pool[tenant->ordinal];
+	struct pool *pool = atomic_load_explicit(slot, memory_order_acquire);
+	CUmemoryPool handle;
+
+	if (__builtin_expect(pool != NULL && pool->member != NULL, 1))
+		return pool;
+	if (!real.cuDeviceGetMemPool ||
+	    real.cuDeviceGetMemPool(&handle, tenant->device) != CUDA_SUCCESS)
+		return NULL;
+	pool = mem_pool_of(memory, handle, tenant);
+	atomic_store_explicit(slot, pool, memory_order_release);
+	return pool;
+}
+
+static int is_live_on(const struct pool *pool, unsigned device)
+{
+	uint64_t handle = atomic_load_explicit(&pool->handle, memory_order_acquire);
+
+	return handle && handle != POOL_GONE && pool->member && pool->device == device;
+}
+
+static void each_pool(struct memory *memory, unsigned device, int trim)
+{
+	uint32_t count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct pool *pool = pools_nth(&memory->pools, i);
+
+		if (!is_live_on(pool, device) || !atomic_load(&pool->snapshot) ||
+		    pool->kind != CHARGE_POOL)
+			continue;
+		if (trim && pool_idle(pool)) {
+			CUstreamCaptureMode mode = mem_capture_relax();
+
+			real.cuMemPoolTrimTo(handle_of(pool), 0);
+			mem_capture_restore(mode);
+		}
+		mem_pool_refresh(pool, 0, NULL);
+	}
+}
+
+void mem_pools_refresh(struct memory *memory, unsigned device)
+{
+	each_pool(memory, device, 0);
+}
+
+void mem_pools_trim(struct memory *memory, unsigned device)
+{
+	each_pool(memory, device, 1);
+}
+
+void mem_after_sync(void)
+{
+	struct memory *memory = mem_of_process();
+	uint32_t count;
+	int idle = 0;
+
+	if (!memory || !atomic_load_explicit(&memory->pools.freed, memory_order_relaxed))
+		return;
+	count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
+	atomic_store(&memory->pools.freed, 0);
+	for (uint32_t i = 0; i < count; i++) {
+		struct pool *pool = pools_nth(&memory->pools, i);
+
+		if (!is_live_on(pool, pool->device) || pool->kind != CHARGE_POOL ||
+		    !pool_idle(pool) ||
+		    atomic_load(&pool->release_threshold) >= atomic_load(&pool->snapshot))
+			continue;
+		mem_pool_refresh(pool, 0, NULL);
+		idle |= pool_idle(pool) != 0;
+	}
+	/* Some other stream has not come to its frees: a later synchronise may. */
+	if (idle)
+		atomic_store(&memory->pools.freed, 1);
+}
+
+int mem_pools_have_fresh_frees(struct memory *memory, unsigned device)
+{
+	uint32_t count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct pool *pool = pools_nth(&memory->pools, i);
+
+		if (is_live_on(pool, device) && atomic_load(&pool->fresh_frees) && pool_idle(pool))
+			return 1;
+	}
+	return 0;
+}
+
+void mem_pools_forget_frees(struct memory *memory, unsigned device)
+{
+	uint32_t count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_live_on(pools_nth(&memory->pools, i), device))
+			atomic_store(&pools_nth(&memory->pools, i)->fresh_frees, 0);
+}
+
+/*
+ * A block of a pool goes back to the pool, which may still back it: its entry stays, marked, so that the
+ * same block coming again needs no question. Other entries are taken off.
+ */
+int mem_take_address(struct memory *memory, uint64_t address, struct charge *ret)
+{
+	if (charges_flag(memory->charges, AT_ADDRESS, address, CHARGE_FREED, 0, ret) ||
+	    ret->flags & CHARGE_FREED)
+		return -1;
+	if (ret->kind == CHARGE_POOL)
+		return 0;
+	return charges_take(memory->charges, AT_ADDRESS, address, ret);
+}
+
+void mem_freed_address(struct memory *memory, const struct charge *entry, CUresult result)
+{
+	struct charge before;
+
+	if (result == CUDA_SUCCESS) {
+		mem_leave(memory, entry);
+		if (entry->kind == CHARGE_POOL)
+			atomic_store_explicit(&memory->pools.freed, 1, memory_order_relaxed);
+	} else if (entry->kind == CHARGE_POOL) {
+		charges_flag(memory->charges, AT_ADDRESS, entry->key, 0, CHARGE_FREED, &before);
+	} else {
+		struct charge again = *entry;
+
+		again.flags &= (uint8_t)~CHARGE_FREED;
+		memory_put_back(memory, &again);
+	}
+}

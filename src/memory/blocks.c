@@ -1,0 +1,101 @@
+#include "memory/blocks.h"
+
+enum { PAGE_SHIFT = 21 };
+
+/* At most this much is looked for in pages that are already ours. */
+#define SMALL_BYTES (1ull << 20)
+
+uint64_t blocks_foresee(uint64_t bytes, int64_t slack)
+{
+	if (bytes <= SMALL_BYTES && slack >= (int64_t)bytes)
+		return 0;
+	return blocks_round(bytes);
+}
+
+struct span {
+	uint64_t first, last;		 /* pages */
+	uint64_t whole;			 /* pages that it covers from end to end */
+	uint64_t head_bytes, tail_bytes; /* in the shared pages at its ends; 0 = not shared */
+};
+
+static struct span span_of(uint64_t address, uint64_t bytes)
+{
+	uint64_t end = address + (bytes ? bytes : 1);
+	struct span span = {.first = address >> PAGE_SHIFT, .last = (end - 1) >> PAGE_SHIFT};
+	uint64_t head = BLOCK_BYTES - (address & (BLOCK_BYTES - 1));
+	uint64_t tail = end & (BLOCK_BYTES - 1);
+
+	span.whole = span.last - span.first + 1;
+	if (span.first == span.last) {
+		if (end - address < BLOCK_BYTES)
+			span.head_bytes = end - address;
+	} else {
+		span.head_bytes = head < BLOCK_BYTES ? head : 0;
+		span.tail_bytes = tail;
+	}
+	span.whole -= (uint64_t)((span.head_bytes != 0) + (span.tail_bytes != 0));
+	return span;
+}
+
+/* 1 when the page is new, 0 when somebody stands on it already, -1 without memory. */
+static int page_enter(struct charges *charges, unsigned device, uint64_t page, uint64_t bytes,
+		      _Atomic int64_t *slack)
+{
+	struct charge entry = {.key = page,
+			       .bytes = BLOCK_BYTES,
+			       .refs = 1,
+			       .space = AT_PAGE,
+			       .device = (uint8_t)device};
+	int result = charges_ref(charges, &entry);
+
+	if (result < 0)
+		return -1;
+	atomic_fetch_add_explicit(slack, (result ? (int64_t)BLOCK_BYTES : 0) - (int64_t)bytes,
+				  memory_order_relaxed);
+	return result;
+}
+
+static int page_leave(struct charges *charges, uint64_t page, uint64_t bytes,
+		      _Atomic int64_t *slack)
+{
+	struct charge entry;
+	int empty;
+
+	if (charges_add(charges, AT_PAGE, page, -1, 0, &entry))
+		return 0;
+	empty = entry.refs == 0;
+	atomic_fetch_add_explicit(slack, (int64_t)bytes - (empty ? (int64_t)BLOCK_BYTES : 0),
+				  memory_order_relaxed);
+	return empty;
+}
+
+uint64_t blocks_enter(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
+		      _Atomic int64_t *slack)
+{
+	struct span span = span_of(address, bytes);
+	int head = 0, tail = 0;
+
+	if (span.head_bytes)
+		head = page_enter(charges, device, span.first, span.head_bytes, slack);
+	if (head >= 0 && span.tail_bytes)
+		tail = page_enter(charges, device, span.last, span.tail_bytes, slack);
+	if (head < 0 || tail < 0) {
+		if (head >= 0 && span.head_bytes)
+			page_leave(charges, span.first, span.head_bytes, slack);
+		return UINT64_MAX;
+	}
+	return (span.whole + (uint64_t)head + (uint64_t)tail) * BLOCK_BYTES;
+}
+
+uint64_t blocks_leave(struct charges *charges, uint64_t address, uint64_t bytes,
+		      _Atomic int64_t *slack)
+{
+	struct span span = span_of(address, bytes);
+	uint64_t pages = span.whole;
+
+	if (span.head_bytes)
+		pages += (uint64_t)page_leave(charges, span.first, span.head_bytes, slack);
+	if (span.tail_bytes)
+		pages += (uint64_t)page_leave(charges, span.last, span.tail_bytes, slack);
+	return pages * BLOCK_BYTES;
+}

@@ -1,0 +1,39 @@
+/*
+ * Linear memory by the physical pages that it stands on.
+ *
+ * The driver takes device memory in 2 MiB pages and lets small allocations share one (facts: one process's
+ * figure moves in steps of 2 MiB). So an allocation is charged for the pages that nobody of this
+ * process stood on before, and refunded for those that it leaves empty.
+ */
+#ifndef CUOTA_MEMORY_BLOCKS_H
+#define CUOTA_MEMORY_BLOCKS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "memory/charges.h"
+
+#define BLOCK_BYTES (2ull << 20)
+
+static inline uint64_t blocks_round(uint64_t bytes)
+{
+	/* A size near 2^64 stays huge instead of wrapping to nothing. */
+	return bytes > UINT64_MAX - BLOCK_BYTES ? bytes & ~(BLOCK_BYTES - 1)
+						: (bytes + BLOCK_BYTES - 1) & ~(BLOCK_BYTES - 1);
+}
+
+/* What to reserve for an allocation whose address is not known yet; slack: see below. */
+uint64_t blocks_foresee(uint64_t bytes, int64_t slack);
+
+/*
+ * Bytes newly charged for [address, address + bytes), counting pages in `charges`. UINT64_MAX without
+ * memory of our own. *slack (unused bytes of shared pages, a hint) is kept up.
+ */
+uint64_t blocks_enter(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
+		      _Atomic int64_t *slack);
+
+/* Bytes to refund. */
+uint64_t blocks_leave(struct charges *charges, uint64_t address, uint64_t bytes,
+		      _Atomic int64_t *slack);
+
+#endif

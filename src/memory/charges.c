@@ -1,0 +1,266 @@
+#include "memory/charges.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "memory/arena.h"
+#include "memory/spin.h"
+
+enum { SHARDS = 64, FIRST_PLACES = 128 };
+
+struct shard {
+	_Atomic uint32_t lock;
+	uint32_t pad;
+	size_t places; /* a power of two, or 0 before the first entry */
+	size_t used;
+	struct charge *entries;
+} __attribute__((aligned(64)));
+
+struct charges {
+	struct shard shard[SHARDS];
+};
+
+struct charges *charges_new(void)
+{
+	return arena_map(sizeof(struct charges));
+}
+
+void charges_destroy(struct charges *charges)
+{
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *shard = &charges->shard[i];
+
+		if (shard->entries)
+			arena_unmap(shard->entries, shard->places * sizeof(struct charge));
+	}
+	arena_unmap(charges, sizeof(*charges));
+}
+
+/* Finalizer of splitmix64: addresses differ in their middle bits, handles in the low ones. */
+static uint64_t hash(unsigned space, uint64_t key)
+{
+	key += space * 0x9e3779b97f4a7c15ull;
+	key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9ull;
+	key = (key ^ (key >> 27)) * 0x94d049bb133111ebull;
+	return key ^ (key >> 31);
+}
+
+static struct shard *shard_lock(struct charges *charges, uint64_t code)
+{
+	struct shard *shard = &charges->shard[code % SHARDS];
+
+	spin_lock(&shard->lock);
+	return shard;
+}
+
+/* The entry's place, or the empty place where it belongs. Needs a table with an empty place. */
+static struct charge *probe(struct charge *entries, size_t places, unsigned space, uint64_t key,
+			    uint64_t code)
+{
+	size_t i = (size_t)(code / SHARDS) & (places - 1);
+
+	while (entries[i].space != AT_NOTHING &&
+	       (entries[i].key != key || entries[i].space != space))
+		i = (i + 1) & (places - 1);
+	return &entries[i];
+}
+
+static struct charge *find(struct shard *shard, unsigned space, uint64_t key, uint64_t code)
+{
+	struct charge *entry;
+
+	if (!shard->places)
+		return NULL;
+	entry = probe(shard->entries, shard->places, space, key, code);
+	return entry->space == AT_NOTHING ? NULL : entry;
+}
+
+/* Keeps a quarter of the places empty. */
+static int grow(struct shard *shard)
+{
+	size_t places = shard->places ? shard->places * 2 : FIRST_PLACES;
+	struct charge *entries;
+
+	if (shard->places && shard->used < shard->places / 4 * 3)
+		return 0;
+	entries = arena_map(places * sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < shard->places; i++) {
+		const struct charge *old = &shard->entries[i];
+
+		if (old->space != AT_NOTHING)
+			*probe(entries, places, old->space, old->key, hash(old->space, old->key)) =
+				*old;
+	}
+	if (shard->entries)
+		arena_unmap(shard->entries, shard->places * sizeof(*entries));
+	shard->entries = entries;
+	shard->places = places;
+	return 0;
+}
+
+/* Closes the gap, so that no marks of the removed slow down later look-ups. */
+static void drop(struct shard *shard, struct charge *entry)
+{
+	size_t mask = shard->places - 1;
+	size_t gap = (size_t)(entry - shard->entries);
+	size_t i = gap;
+
+	for (;;) {
+		size_t home;
+
+		i = (i + 1) & mask;
+		entry = &shard->entries[i];
+		if (entry->space == AT_NOTHING)
+			break;
+		home = (size_t)(hash(entry->space, entry->key) / SHARDS) & mask;
+		/* It may move only if its home is not between the gap and where it is. */
+		if (((i - home) & mask) < ((i - gap) & mask))
+			continue;
+		shard->entries[gap] = *entry;
+		gap = i;
+	}
+	shard->entries[gap].space = AT_NOTHING;
+	shard->used--;
+}
+
+static int insert(struct shard *shard, const struct charge *entry, uint64_t code)
+{
+	if (grow(shard))
+		return -ENOMEM;
+	*probe(shard->entries, shard->places, entry->space, entry->key, code) = *entry;
+	shard->used++;
+	return 0;
+}
+
+int charges_put(struct charges *charges, const struct charge *entry, struct charge *ret_old)
+{
+	uint64_t code = hash(entry->space, entry->key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *old = find(shard, entry->space, entry->key, code);
+	int result = 1;
+
+	if (old) {
+		*ret_old = *old;
+		*old = *entry;
+	} else {
+		result = insert(shard, entry, code);
+	}
+	spin_unlock(&shard->lock);
+	return result;
+}
+
+int charges_take(struct charges *charges, enum charge_space space, uint64_t key, struct charge *ret)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry) {
+		*ret = *entry;
+		drop(shard, entry);
+	}
+	spin_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
+int charges_get(struct charges *charges, enum charge_space space, uint64_t key, struct charge *ret)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry)
+		*ret = *entry;
+	spin_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
+int charges_add(struct charges *charges, enum charge_space space, uint64_t key, int32_t refs,
+		int64_t bytes, struct charge *ret)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry) {
+		entry->refs += (uint32_t)refs;
+		entry->bytes += (uint64_t)bytes;
+		*ret = *entry;
+		if (!entry->refs)
+			drop(shard, entry);
+	}
+	spin_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
+int charges_ref(struct charges *charges, const struct charge *entry)
+{
+	uint64_t code = hash(entry->space, entry->key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *old = find(shard, entry->space, entry->key, code);
+	int result = 0;
+
+	if (old)
+		old->refs++;
+	else
+		result = insert(shard, entry, code) ? -ENOMEM : 1;
+	spin_unlock(&shard->lock);
+	return result;
+}
+
+int charges_flag(struct charges *charges, enum charge_space space, uint64_t key, uint8_t set,
+		 uint8_t clear, struct charge *ret)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry) {
+		*ret = *entry;
+		entry->flags = (uint8_t)((entry->flags | set) & ~clear);
+	}
+	spin_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
+size_t charges_collect(struct charges *charges, struct charges_walk *walk, int take,
+		       charges_match *match, void *arg, struct charge *ret, size_t room)
+{
+	size_t found = 0;
+
+	for (; walk->shard < SHARDS && found < room; walk->shard++, walk->place = 0) {
+		struct shard *shard = &charges->shard[walk->shard];
+
+		spin_lock(&shard->lock);
+		while (walk->place < shard->places && found < room) {
+			struct charge *entry = &shard->entries[walk->place];
+
+			if (entry->space != AT_NOTHING && match(entry, arg)) {
+				ret[found++] = *entry;
+				if (take) {
+					drop(shard, entry);
+					continue; /* another one may have moved here */
+				}
+			}
+			walk->place++;
+		}
+		spin_unlock(&shard->lock);
+		if (found == room)
+			break;
+	}
+	return found;
+}
+
+size_t charges_count(struct charges *charges)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		spin_lock(&charges->shard[i].lock);
+		count += charges->shard[i].used;
+		spin_unlock(&charges->shard[i].lock);
+	}
+	return count;
+}

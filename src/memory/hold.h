@@ -1,0 +1,47 @@
+/*
+ * Reserve, then commit or roll back: bytes that are charged before the driver is asked, and made true once
+ * it has answered. Knows no CUDA: the ledger member is handed in, and so is what can be given up first.
+ */
+#ifndef CUOTA_MEMORY_HOLD_H
+#define CUOTA_MEMORY_HOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+/* Gives up what the process can do without (trims its pools); 1 when it is worth trying again. */
+struct relief {
+	int (*give_up)(void *arg, unsigned attempt);
+	void *arg;
+};
+
+struct hold {
+	struct member *member;
+	enum charge_kind kind;
+	uint64_t bytes;
+};
+
+/* 0, or -ENOMEM with the numbers and nothing held. relief may be NULL. */
+int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
+	      const struct relief *relief, struct refusal *ret);
+
+/* All of it back: the driver said no. */
+void hold_drop(struct hold *hold);
+
+/*
+ * The driver took `actual` bytes: gives back the rest or charges more. -ENOMEM when more does not
+ * fit; then the hold is as it was, and the caller undoes what the driver did and drops it.
+ */
+int hold_settle(struct hold *hold, uint64_t actual, struct refusal *ret);
+
+/* The same for bytes that cannot be undone: charged past the cap if need be. */
+void hold_settle_forced(struct hold *hold, uint64_t actual);
+
+enum { REFUSAL_TEXT_BYTES = 224 };
+
+/* "out of memory on GPU-8f3a…: asked 2.0GiB, used 7.1GiB of 8.0GiB (group train, 3 processes; …)". */
+const char *refusal_text(const struct refusal *refusal, const char *uuid,
+			 char buf[REFUSAL_TEXT_BYTES]);
+
+#endif

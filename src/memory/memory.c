@@ -1,0 +1,144 @@
+#include "memory/memory.h"
+
+#include <errno.h>
+
+#include "memory/arena.h"
+#include "memory/spin.h"
+
+struct memory *memory_new(void)
+{
+	struct memory *memory = arena_map(sizeof(*memory));
+
+	if (memory && memory_setup(memory)) {
+		arena_unmap(memory, sizeof(*memory));
+		return NULL;
+	}
+	return memory;
+}
+
+int memory_setup(struct memory *memory)
+{
+	int result = 0;
+
+	spin_lock(&memory->lock);
+	if (!atomic_load(&memory->ready)) {
+		memory->charges = charges_new();
+		if (!memory->charges || pools_setup(&memory->pools)) {
+			if (memory->charges)
+				charges_destroy(memory->charges);
+			result = -ENOMEM;
+		} else {
+			atomic_store(&memory->next_object, 1);
+			atomic_store(&memory->ready, 1);
+		}
+	}
+	spin_unlock(&memory->lock);
+	return result;
+}
+
+void memory_destroy(struct memory *memory)
+{
+	charges_destroy(memory->charges);
+	pools_destroy(&memory->pools);
+	arena_unmap(memory, sizeof(*memory));
+}
+
+/* An entry of that key was still there: its free went past us, or it waited for its block to come again. */
+static void replaced(struct memory *memory, struct member *member, const struct charge *old)
+{
+	if (old->flags & CHARGE_FREED)
+		atomic_fetch_sub(&memory->freed_entries, 1);
+	else
+		memory_leave(memory, member, old);
+}
+
+int memory_enter_linear(struct memory *memory, struct hold *hold, const struct charge *entry,
+			struct refusal *ret)
+{
+	_Atomic int64_t *slack = &memory->slack_bytes[entry->device];
+	uint64_t taken =
+		blocks_enter(memory->charges, entry->device, entry->key, entry->bytes, slack);
+	struct charge old;
+	int result;
+
+	if (taken == UINT64_MAX)
+		return -ENOMEM;
+	result = hold_settle(hold, taken, ret);
+	if (!result)
+		result = charges_put(memory->charges, entry, &old);
+	if (result < 0) {
+		blocks_leave(memory->charges, entry->key, entry->bytes, slack);
+		return -ENOMEM;
+	}
+	if (result == 1)
+		replaced(memory, hold->member, &old);
+	return 0;
+}
+
+int memory_enter(struct memory *memory, struct hold *hold, const struct charge *entry)
+{
+	struct charge whole = *entry, old;
+	int result;
+
+	whole.bytes = hold->bytes;
+	result = charges_put(memory->charges, &whole, &old);
+	if (result == 1)
+		replaced(memory, hold->member, &old);
+	return result < 0 ? -ENOMEM : 0;
+}
+
+void memory_leave(struct memory *memory, struct member *member, const struct charge *entry)
+{
+	uint64_t bytes = entry->bytes;
+
+	if (entry->space == AT_ADDRESS) {
+		if (entry->kind == CHARGE_POOL) {
+			pool_live(pools_at(&memory->pools, entry->owner), -(int64_t)entry->bytes);
+			return;
+		}
+		bytes = blocks_leave(memory->charges, entry->key, entry->bytes,
+				     &memory->slack_bytes[entry->device]);
+	}
+	if (entry->space == AT_LIMIT)
+		atomic_fetch_sub(&memory->committed_bytes[entry->device], bytes);
+	if (entry->space == AT_MODULE || entry->space == AT_LIBRARY)
+		atomic_fetch_sub(&memory->committed_bytes[entry->device], entry->within);
+	if (bytes && member)
+		ledger_refund(member, entry->kind, bytes);
+}
+
+void memory_put_back(struct memory *memory, const struct charge *entry)
+{
+	struct charge old;
+
+	/* Without memory the entry is lost and its charge stays: never less than is held. */
+	charges_put(memory->charges, entry, &old);
+}
+
+static int lives_in(const struct charge *entry, void *arg)
+{
+	switch (entry->space) {
+	case AT_ADDRESS: return entry->kind != CHARGE_POOL && entry->owner == *(uint64_t *)arg;
+	case AT_ARRAY:
+	case AT_MIPMAP:
+	case AT_MODULE:
+	case AT_LIMIT:
+	case AT_FUNCTION: return entry->owner == *(uint64_t *)arg;
+	case AT_CONTEXT: return entry->key == *(uint64_t *)arg;
+	default: return 0;
+	}
+}
+
+void memory_end_context(struct memory *memory, uint64_t context,
+			struct member *(*member_of)(unsigned device))
+{
+	struct charges_walk walk = {0};
+	struct charge batch[64];
+	size_t count;
+
+	do {
+		count = charges_collect(memory->charges, &walk, 1, lives_in, &context, batch, 64);
+		for (size_t i = 0; i < count; i++)
+			memory_leave(memory, member_of(batch[i].device), &batch[i]);
+	} while (count);
+}

@@ -1,0 +1,66 @@
+/*
+ * What this process holds on its devices: one struct memory per process, or one per test.
+ *
+ * Joins the parts: the table of charges, pools, shared pages. Knows no CUDA; whose account it is
+ * (struct member) is handed in.
+ */
+#ifndef CUOTA_MEMORY_MEMORY_H
+#define CUOTA_MEMORY_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "memory/blocks.h"
+#include "memory/charges.h"
+#include "memory/hold.h"
+#include "memory/objects.h"
+#include "memory/pools.h"
+
+enum { MEMORY_DEVICES = 64 };
+
+struct memory {
+	struct charges *charges;
+	struct pools pools;
+	_Atomic int64_t slack_bytes[MEMORY_DEVICES]; /* unused in shared pages: blocks.h */
+	_Atomic uint64_t next_object;
+	_Atomic uint64_t
+		freed_entries; /* AT_ADDRESS entries that wait for their block to come again */
+	_Atomic uint64_t committed_bytes
+		[MEMORY_DEVICES]; /* charged for what the driver may take later: heaps, globals */
+	_Atomic uint32_t books_busy[MEMORY_DEVICES];
+	_Atomic uint32_t lock, ready;
+};
+
+/* NULL without memory. Wiped on fork: memory_ready() sets it up anew in the child. */
+struct memory *memory_new(void);
+void memory_destroy(struct memory *memory);
+
+/* 0, or -ENOMEM. One load when it is ready. */
+int memory_setup(struct memory *memory);
+
+static inline int memory_ready(struct memory *memory)
+{
+	return atomic_load_explicit(&memory->ready, memory_order_acquire) || !memory_setup(memory);
+}
+
+/*
+ * The driver gave [key, key + bytes) of linear memory: charges the pages it stands on and enters it.
+ * -ENOMEM: nothing is entered; the caller frees it in the driver and drops the hold.
+ */
+int memory_enter_linear(struct memory *memory, struct hold *hold, const struct charge *entry,
+			struct refusal *ret);
+
+/* Enters what is charged as it is (arrays, modules): the hold is its charge. -ENOMEM as above. */
+int memory_enter(struct memory *memory, struct hold *hold, const struct charge *entry);
+
+/* The entry has been taken off and the driver has let go: gives back what it stood for. */
+void memory_leave(struct memory *memory, struct member *member, const struct charge *entry);
+
+/* The driver would not let go: the entry stands as before. */
+void memory_put_back(struct memory *memory, const struct charge *entry);
+
+/* A context is gone, and with it all that lived in it. member_of gives each device's account. */
+void memory_end_context(struct memory *memory, uint64_t context,
+			struct member *(*member_of)(unsigned device));
+
+#endif
