@@ -28,19 +28,22 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 INCLUDES := -Iinclude -Isrc -isystem $(CUDA)/include
 CPPFLAGS += -D_GNU_SOURCE -DCUOTA_VERSION='"$(VERSION)"' $(INCLUDES)
 CFLAGS   ?= -O2 -g
-ALL_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-strict-aliasing -MMD -MP $(SANFLAGS)
+ALL_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fno-strict-aliasing -MMD -MP $(SANFLAGS)
 LDFLAGS  += $(SANFLAGS)
 
 # Sources by layer (docs/design.md). Everything but src/preload is libcuota-core.a.
 CORE_SRC    := $(sort $(wildcard src/base/*.c src/ledger/*.c src/memory/*.c src/sched/*.c src/driver/*.[cS] src/hooks/*.c))
 PRELOAD_SRC := $(sort $(wildcard src/preload/*.c src/preload/*.S))
 CLI_SRC     := $(sort $(wildcard tools/cuota/*.c))
+SPANK_SRC   := $(sort $(wildcard tools/spank/*.c))
+SPANK_H     := $(firstword $(wildcard /usr/include/slurm/spank.h /usr/local/include/slurm/spank.h /opt/slurm/include/slurm/spank.h))
 SIM_SHARED  := $(sort $(wildcard tests/sim/shared_*.c))
 SIM_NVML    := $(sort $(wildcard tests/sim/nvml_*.c))
 SIM_CUDA    := $(filter-out $(SIM_SHARED) $(SIM_NVML),$(sort $(wildcard tests/sim/*.c)))
 CHECKS      := $(sort $(wildcard tests/unit/check_*.c))
 SIM_TOOLS   := $(sort $(wildcard tests/sim_tools/*.c))
 GPU_TOOLS   := $(sort $(wildcard tests/gpu/*.c))
+DOORS       := $(sort $(wildcard tests/doors/*.c))
 BENCH_SRC   := $(sort $(wildcard tests/bench/*.c))
 
 objs      = $(patsubst %,$(O)/obj/%.o,$(basename $(1)))
@@ -49,6 +52,8 @@ CORE_OBJ := $(call objs,$(CORE_SRC))
 CHECK_BIN := $(patsubst tests/unit/%.c,$(O)/tests/%,$(CHECKS))
 SIM_BIN   := $(patsubst tests/sim_tools/%.c,$(O)/tests/%,$(SIM_TOOLS))
 GPU_BIN   := $(patsubst tests/gpu/%.c,$(O)/tests/%,$(GPU_TOOLS))
+DOOR_BIN  := $(patsubst tests/doors/%.c,$(O)/doors/%,$(filter-out tests/doors/lib_%,$(DOORS)))
+DOOR_LIB  := $(patsubst tests/doors/%.c,$(O)/doors/%.so,$(filter tests/doors/lib_%,$(DOORS)))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(O)/bench/%,$(BENCH_SRC))
 
 # The device machine and other bare hosts have no Check; tests are linked against the archive.
@@ -59,7 +64,7 @@ CLI_LIBS   := -ljansson -lmicrohttpd -lncursesw -linih
 .SUFFIXES:
 .PHONY: all demo test gpu-test bench lint asan ubsan tsan fuzz man install uninstall dist clean help deps tests sim
 
-all: $(O)/libcuota.so $(O)/cuota sim
+all: $(O)/libcuota.so $(O)/cuota sim $(if $(SPANK_H),$(O)/cuota_spank.so)
 
 sim: $(O)/sim/libcuda.so.1 $(O)/sim/libnvidia-ml.so.1
 
@@ -67,6 +72,9 @@ help:
 	@sed -n 's/^#   //p;/^[a-z-]*:.*##/s/:.*## /\t/p' Makefile
 
 # ---- the library ---------------------------------------------------------------------------------
+
+# Thread-local data of the initial-exec kind: __tls_get_addr would make the loader a library that is needed.
+$(CORE_OBJ): ALL_CFLAGS += -ftls-model=initial-exec
 
 $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -88,8 +96,7 @@ $(O)/exports.map: src/hooks/hooks.def src/preload/exports.in src/hooks/nvml.def
 	@mkdir -p $(@D)
 	$(Q){ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
 
-# Needs libc.so.6 and nothing else: what glibc before 2.34 keeps in libdl and libpthread is found at run time, and
-# thread-local data is of the initial-exec kind, because __tls_get_addr would name the loader as a library.
+# Needs libc.so.6 and nothing else: what glibc before 2.34 keeps in libdl and libpthread is found at run time.
 $(O)/libcuota.so: $(CORE_OBJ) $(call objs,$(PRELOAD_SRC)) $(O)/exports.map
 	$(call say,LINK)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
@@ -102,6 +109,16 @@ $(O)/cuota: $(call objs,$(CLI_SRC)) $(O)/libcuota-core.a
 	$(Q)$(CC) -o $@ $^ $(LDFLAGS) $(CLI_LIBS) -lpthread -ldl
 
 $(O)/obj/tools/cuota/version.o: CPPFLAGS += -DCUOTA_COMMIT='"$(COMMIT)"'
+
+# ---- the Slurm plugin, where Slurm's headers are -------------------------------------------------
+
+# spank_* and slurm_* come from the Slurm program that loads it; a plugin fits one Slurm release.
+$(O)/cuota_spank.so: $(call objs,$(SPANK_SRC) $(filter src/base/% src/ledger/%,$(CORE_SRC))) tools/spank/exports.map
+	$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,--version-script=tools/spank/exports.map \
+		-Wl,-Bsymbolic -Wl,-z,relro,-z,now -lpthread -ldl
+
+$(call objs,$(SPANK_SRC)): CPPFLAGS += -Itools/spank $(patsubst %,-isystem %,$(filter-out /usr/include,$(SPANK_H:/slurm/spank.h=))) \
+	-DCUOTA_LIBRARY='"$(LIBDIR)/libcuota.so"'
 
 # ---- the simulated driver ------------------------------------------------------------------------
 
@@ -141,7 +158,20 @@ $(BENCH_BIN): $(O)/bench/%: tests/bench/%.c $(O)/libcuota-core.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) -ldl -lpthread -lm
 
-tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN)
+# Programs and libraries that reach the driver in every way; those whose names end in linked are linked to it.
+$(O)/doors/%linked $(O)/doors/%linked.so: DOOR_LIBS = -L$(O)/sim -Wl,--no-as-needed -l:libcuda.so.1
+
+$(DOOR_BIN): $(O)/doors/%: tests/doors/%.c $(O)/libcuota-core.a | $(O)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) $(DOOR_LIBS) -ldl -lpthread
+
+$(DOOR_LIB): $(O)/doors/%.so: tests/doors/%.c | $(O)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) -fvisibility=default -shared -o $@ $< $(LDFLAGS) $(DOOR_LIBS) -ldl
+
+tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN) $(DOOR_BIN) $(DOOR_LIB)
 
 deps: ## install what building and testing needs (root), or print the one command that does
 	@tests/install-deps
