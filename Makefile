@@ -114,7 +114,8 @@ $(O)/obj/tools/cuota/version.o: CPPFLAGS += -DCUOTA_COMMIT='"$(COMMIT)"'
 
 # spank_* and slurm_* come from the Slurm program that loads it; a plugin fits one Slurm release.
 $(O)/cuota_spank.so: $(call objs,$(SPANK_SRC) $(filter src/base/% src/ledger/%,$(CORE_SRC))) tools/spank/exports.map
-	$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,--version-script=tools/spank/exports.map \
+	$(call say,LINK)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,--version-script=tools/spank/exports.map \
 		-Wl,-Bsymbolic -Wl,-z,relro,-z,now -lpthread -ldl
 
 $(call objs,$(SPANK_SRC)): CPPFLAGS += -Itools/spank $(patsubst %,-isystem %,$(filter-out /usr/include,$(SPANK_H:/slurm/spank.h=))) \
@@ -171,7 +172,14 @@ $(DOOR_LIB): $(O)/doors/%.so: tests/doors/%.c | $(O)/sim/libcuda.so.1
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) -fvisibility=default -shared -o $@ $< $(LDFLAGS) $(DOOR_LIBS) -ldl
 
-tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN) $(DOOR_BIN) $(DOOR_LIB)
+# The simulated driver once more, of another name and with symbol versions, which dlvsym asks for.
+$(O)/doors/vendor-driver.so: $(call objs,$(SIM_CUDA) $(SIM_SHARED)) tests/doors/versioned.map
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,vendor-driver.so -Wl,-Bsymbolic \
+		-Wl,--version-script=tests/doors/versioned.map -lpthread -ldl
+
+tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN) $(DOOR_BIN) $(DOOR_LIB) $(O)/doors/vendor-driver.so
 
 deps: ## install what building and testing needs (root), or print the one command that does
 	@tests/install-deps

@@ -13,9 +13,10 @@
 static struct object driver, cuota;
 static unsigned looked_up, ours, passed_through;
 
-static const int versions[] = { 1,     2000,  3020,  4000,  4010,  5050,  6000,  6050,  7000,  7050,  8000,
-				9000,  10000, 11000, 11020, 11030, 11040, 11060, 11070, 11080, 12000, 12010,
-				12020, 12030, 12050, 12080, 12090, 13000, 13010, 13020, 13030, 99990 };
+static const int versions[] = {1,     2000,  3020,  4000,  4010,  5050,	 6000,	6050,
+			       7000,  7050,  8000,  9000,  10000, 11000, 11020, 11030,
+			       11040, 11060, 11070, 11080, 12000, 12010, 12020, 12030,
+			       12050, 12080, 12090, 13000, 13010, 13020, 13030, 99990};
 #define VERSIONS (sizeof(versions) / sizeof(versions[0]))
 
 /* Names of the symbols that the driver itself defines, in the order of its table. */
@@ -37,8 +38,7 @@ static uint32_t symbol_count(void)
 
 	if (driver.hash)
 		return driver.hash[1];
-	const uint32_t *bucket =
-		(const uint32_t *)&((const ElfW(Addr) *)&table[4])[table[2]];
+	const uint32_t *bucket = (const uint32_t *)&((const ElfW(Addr) *)&table[4])[table[2]];
 	const uint32_t *chain = bucket + table[0];
 
 	for (uint32_t i = 0; i < table[0]; i++) {
@@ -69,8 +69,8 @@ static void check_answer(void *got, void *truth, const char *how, const char *na
 {
 	void *want = expected(truth);
 
-	CHECK(got == want, "%s of %s, version %d, flags %lu: %s instead of %s", how, name, version, flags,
-	      owner_of(got), owner_of(want));
+	CHECK(got == want, "%s of %s, version %d, flags %lu: %s instead of %s", how, name, version,
+	      flags, owner_of(got), owner_of(want));
 	looked_up++;
 	if (want != truth)
 		ours++;
@@ -87,7 +87,8 @@ static void check_procaddress(const char *base, get_v1 *real_one, get_v1 *one, g
 {
 	for (unsigned v = 0; v < VERSIONS; v++) {
 		for (cuuint64_t flags = 0; flags <= 4; flags++) {
-			CUdriverProcAddressQueryResult want_status = (CUdriverProcAddressQueryResult)7;
+			CUdriverProcAddressQueryResult want_status =
+				(CUdriverProcAddressQueryResult)7;
 			CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)7;
 			void *want = (void *)1, *got = (void *)1;
 			CUresult want_rc, rc;
@@ -146,18 +147,21 @@ int main(int argc, char **argv)
 	if (real_two)
 		two = (get_v2 *)dlsym(handle, "cuGetProcAddress_v2");
 	CHECK(!real_one || is_ours((void *)one), "cuGetProcAddress is %s", owner_of((void *)one));
-	CHECK(!real_two || is_ours((void *)two), "cuGetProcAddress_v2 is %s", owner_of((void *)two));
+	CHECK(!real_two || is_ours((void *)two), "cuGetProcAddress_v2 is %s",
+	      owner_of((void *)two));
 	for (uint32_t i = 0, n = symbol_count(); i < n; i++) {
 		const char *name = symbol_name(i);
 
 		if (!name)
 			continue;
-		check_answer(dlsym(handle, name), object_symbol(&driver, name), "dlsym", name, 0, 0);
+		check_answer(dlsym(handle, name), object_symbol(&driver, name), "dlsym", name, 0,
+			     0);
 		CHECK(!dlerror(), "dlerror after a good look-up of %s", name);
 		base_name(name, base);
 		check_procaddress(base, real_one, one, real_two, two);
 	}
 	check_procaddress("cuFooNotThere", real_one, one, real_two, two);
-	printf("%u look-ups: %u answered by a wrapper, %u passed through\n", looked_up, ours, passed_through);
+	printf("%u look-ups: %u answered by a wrapper, %u passed through\n", looked_up, ours,
+	       passed_through);
 	return ours == 0;
 }

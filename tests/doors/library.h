@@ -12,14 +12,14 @@
 #include "driver/object.h"
 
 /* Ends the test program unless cond holds. */
-#define CHECK(cond, ...)                                                                   \
-	do {                                                                               \
-		if (!(cond)) {                                                             \
-			printf("%s:%d: %s: ", __FILE__, __LINE__, #cond);                  \
-			printf(__VA_ARGS__);                                               \
-			printf("\n");                                                      \
-			exit(1);                                                           \
-		}                                                                          \
+#define CHECK(cond, ...) \
+	do { \
+		if (!(cond)) { \
+			printf("%s:%d: %s: ", __FILE__, __LINE__, #cond); \
+			printf(__VA_ARGS__); \
+			printf("\n"); \
+			exit(1); \
+		} \
 	} while (0)
 
 /* "cuota", "driver", "nvml", "NULL" or the path: whose code an address is. */

@@ -1,0 +1,175 @@
+/*
+ * Properties of look-ups by name, one per call: the answer, dlerror before and after, and whose code it is. The
+ * bats file names them as sentences and runs each with and without the library: what they print must be the same
+ * in both, but for "cuota" where a bare run says "driver".
+ *
+ *   lookups PROPERTY [PATH]
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "doors/library.h"
+#include "driver/cuda_abi.h"
+
+static const char *path = "libcuda.so.1";
+
+/* dlerror without the paths of whoever looked up. */
+static const char *error_text(void)
+{
+	const char *text = dlerror(), *colon = text ? strstr(text, "undefined symbol") : NULL;
+
+	return !text ? "none" : colon ? colon : "other";
+}
+
+static void *driver(void)
+{
+	void *handle = dlopen(path, RTLD_NOW);
+
+	CHECK(handle, "%s", dlerror());
+	return handle;
+}
+
+static void show(const char *what, const void *found)
+{
+	printf("%s: %s", what, owner_of(found));
+	printf(", error: %s\n", error_text());
+}
+
+/* A failed look-up sets dlerror once; a good one after it leaves it clean. */
+static void errors(void)
+{
+	void *handle = driver();
+
+	show("absent", dlsym(handle, "cuFooNotThere"));
+	printf("again: %s\n", error_text());
+	dlsym(handle, "cuFooNotThere");
+	show("good after bad", dlsym(handle, "cuMemAlloc_v2"));
+	show("first of all", dlsym(handle, "cuMemFree_v2"));
+	dlsym(handle, "cuFooNotThere");
+	show("unhooked after bad", dlsym(handle, "cuDriverGetVersion"));
+}
+
+/* A name we export is not there for a program whose driver is not. */
+static void no_driver(void)
+{
+	show("default", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	show("next", dlsym(RTLD_NEXT, "cuMemAlloc_v2"));
+	show("program", dlsym(dlopen(NULL, RTLD_NOW), "cuMemAlloc_v2"));
+	show("nvml", dlsym(RTLD_DEFAULT, "nvmlDeviceGetMemoryInfo"));
+	show("libc", dlsym(dlopen("libc.so.6", RTLD_NOW), "cuMemAlloc_v2"));
+}
+
+/* Loaded, but in nobody's global scope. */
+static void local_driver(void)
+{
+	driver();
+	show("default", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	show("next", dlsym(RTLD_NEXT, "cuMemAlloc_v2"));
+	show("program", dlsym(dlopen(NULL, RTLD_NOW), "cuMemAlloc_v2"));
+}
+
+/* Names of other libraries that begin as the driver's do. */
+static void other_names(void)
+{
+	static const char *const names[] = {"cudnnCreate", "cublasCreate_v2", "curl_easy_init",
+					    "cuserid", "nvtxMark"};
+
+	driver();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		show(names[i], dlsym(RTLD_DEFAULT, names[i]));
+}
+
+/* The same look-up twice on a thread, and by RTLD_NEXT and RTLD_DEFAULT: no loop, the same answer. */
+static void twice(void)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+
+	printf("%d %d %d\n", dlsym(handle, "cuMemAlloc_v2") == dlsym(handle, "cuMemAlloc_v2"),
+	       dlsym(RTLD_NEXT, "cuMemAlloc_v2") == dlsym(RTLD_NEXT, "cuMemAlloc_v2"),
+	       dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") == dlsym(handle, "cuMemAlloc_v2"));
+	show("again", dlsym(RTLD_NEXT, "malloc"));
+}
+
+/* A handle of a library that does not have it, and of one whose dependency does. */
+static void other_handles(void)
+{
+	void *linked = dlopen(path, RTLD_NOW);
+
+	show("libm", dlsym(dlopen("libm.so.6", RTLD_NOW), "cuMemAlloc_v2"));
+	show("linked to the driver", dlsym(linked, "cuMemAlloc_v2"));
+}
+
+/* A library of its own that defines and forwards a hooked name keeps it. */
+static void wrapping_library(void)
+{
+	void *library = dlopen(path, RTLD_NOW);
+	CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(library, "cuInit");
+
+	CHECK(library && init, "%s", dlerror());
+	printf("its own: %d\n", strstr(owner_of((void *)init), "lib_wraps") != NULL);
+	printf("cuInit: %d\n", init(0));
+}
+
+static void *look_up(void *handle)
+{
+	return dlsym(handle, "cuMemAlloc_v2");
+}
+
+/* Many threads at the first look-up. */
+static void threads(void)
+{
+	void *handle = driver(), *answer[32], *first;
+	pthread_t thread[32];
+
+	for (int i = 0; i < 32; i++)
+		pthread_create(&thread[i], NULL, look_up, handle);
+	for (int i = 0; i < 32; i++)
+		pthread_join(thread[i], &answer[i]);
+	first = answer[0];
+	for (int i = 1; i < 32; i++)
+		CHECK(answer[i] == first, "two answers");
+	show("all", first);
+}
+
+/* A program that closes the driver and opens it again goes on. */
+static void reopened(void)
+{
+	for (int i = 0; i < 3; i++) {
+		void *handle = driver();
+		int version = 0;
+
+		show("open", dlsym(handle, "cuMemAlloc_v2"));
+		((__typeof__(cuDriverGetVersion) *)dlsym(handle, "cuDriverGetVersion"))(&version);
+		printf("version known: %d\n", version > 0);
+		dlclose(handle);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*show)(void);
+} properties[] = {
+	{"errors", errors},
+	{"no-driver", no_driver},
+	{"local-driver", local_driver},
+	{"other-names", other_names},
+	{"twice", twice},
+	{"other-handles", other_handles},
+	{"wrapping-library", wrapping_library},
+	{"threads", threads},
+	{"reopened", reopened},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 2)
+		path = argv[2];
+	for (size_t i = 0; argc > 1 && i < sizeof(properties) / sizeof(properties[0]); i++) {
+		if (strcmp(properties[i].name, argv[1]) == 0) {
+			properties[i].show();
+			return 0;
+		}
+	}
+	fprintf(stderr, "usage: lookups PROPERTY [PATH]\n");
+	return 2;
+}
