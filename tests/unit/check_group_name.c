@@ -124,9 +124,10 @@ END_TEST
 START_TEST(random_proc_texts_always_give_an_allowed_name)
 {
 	static const char *const parts[] = {
-		"0::/",	    "slurm", "/job_", "12",	      "/kubepods", "/pod",
-		POD,	    ID,	     "\n",    " /etc/hosts ", "/pods/",	   "/etc-hosts ",
-		"\xff\xfe", "/",     "a",     "pod" POD_UNIT, "[",	   "-_-_"};
+		"0::/",		  "slurm",	 "/job_",    "12", "/kubepods",
+		"/pod",		  POD,		 ID,	     "\n", " /etc/hosts ",
+		"/pods/",	  "/etc-hosts ", "\xff\xfe", "/",  "a",
+		("pod" POD_UNIT), "[",		 "-_-_"};
 
 	srandom(5);
 	for (int round = 0; round < 100000; round++) {
