@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
 #include "hooks/measure.h"
 
@@ -81,6 +82,7 @@ static int context_made(struct context_call *c, uint64_t handle, uint8_t flags)
 	uint64_t bytes = call->hold.bytes;
 	int measured;
 
+	local_memory_forget();
 	if (c->first)
 		driver_bytes_learn(call->tenant, &c->before);
 	if (measure_call(call, &bytes))
@@ -179,6 +181,7 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
 static void ended(struct memory *memory, CUcontext context)
 {
 	memory_end_context(memory, (uint64_t)(uintptr_t)context, mem_member_of);
+	local_memory_forget();
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)

@@ -3,7 +3,10 @@
  * the device can hold at once gets. Charged when they are set, at the most that was ever set; the driver may take
  * the memory later (first launch), so it is committed, and goes back with the context.
  */
-#include "hooks/mem_call.h"
+#include "hooks/limit.h"
+
+#include "hooks/capture.h"
+#include "hooks/local_memory.h"
 
 /* Their default sizes are in the context's own bytes. */
 static int is_memory(CUlimit limit)
@@ -48,12 +51,7 @@ static uint64_t charged_for(struct memory *memory, CUcontext context, CUlimit li
 	return 0;
 }
 
-struct limit_call {
-	struct mem_call call;
-	uint64_t base, charged;
-};
-
-static enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, size_t value)
+enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, uint64_t value)
 {
 	struct memory *memory = mem_of_process();
 	uint64_t needed = 0;
@@ -64,6 +62,7 @@ static enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, size_t va
 	    real.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
 	    real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
 		return MEM_PASS;
+	c->limit = limit;
 	c->charged = charged_for(memory, context, limit, &c->base);
 	if (value > c->base &&
 	    __builtin_mul_overflow(value - c->base, units(limit, device), &needed))
@@ -73,10 +72,20 @@ static enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, size_t va
 	return mem_begin(&c->call, CHARGE_CONTEXT, needed - c->charged);
 }
 
+void limit_raised(struct limit_call *c)
+{
+	struct mem_call *call = &c->call;
+	struct charge old, entry = mem_entry(call, AT_LIMIT, limit_key(call->context, c->limit),
+					     c->charged + call->hold.bytes);
+
+	entry.within = c->base;
+	charges_put(call->memory->charges, &entry, &old);
+	atomic_fetch_add(&call->memory->committed_bytes[call->tenant->ordinal], call->hold.bytes);
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	struct limit_call c;
-	struct charge entry, old;
 	CUresult result;
 
 	switch (limit_begin(&c, limit, value)) {
@@ -87,11 +96,35 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	result = real.cuCtxSetLimit(limit, value);
 	if (result != CUDA_SUCCESS)
 		return mem_drop(&c.call, result);
-	entry = mem_entry(&c.call, AT_LIMIT, limit_key(c.call.context, limit),
-			  c.charged + c.call.hold.bytes);
-	entry.within = c.base;
-	charges_put(c.call.memory->charges, &entry, &old);
-	atomic_fetch_add(&c.call.memory->committed_bytes[c.call.tenant->ordinal],
-			 c.call.hold.bytes);
+	limit_raised(&c);
+	return CUDA_SUCCESS;
+}
+
+/* ---- local memory: a launch may raise the stack, as a limit does ----------------------------------- */
+
+_Atomic(CUfunction) local_memory_seen[LOCAL_MEMORY_SEEN];
+
+void local_memory_forget(void)
+{
+	for (unsigned i = 0; i < LOCAL_MEMORY_SEEN; i++)
+		atomic_store_explicit(&local_memory_seen[i], NULL, memory_order_relaxed);
+}
+
+CUresult local_memory_check(CUfunction function)
+{
+	struct limit_call c;
+	int frame = 0;
+
+	if (!mem_of_process() || captures_active || !function || !real.cuFuncGetAttribute ||
+	    real.cuFuncGetAttribute(&frame, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) !=
+		    CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	switch (frame > 0 ? limit_begin(&c, CU_LIMIT_STACK_SIZE, (uint64_t)frame) : MEM_PASS) {
+	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case MEM_HELD: limit_raised(&c); break;
+	case MEM_PASS: break;
+	}
+	atomic_store_explicit(&local_memory_seen[local_memory_place(function)], function,
+			      memory_order_relaxed);
 	return CUDA_SUCCESS;
 }

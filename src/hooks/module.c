@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hooks/local_memory.h"
 #include "hooks/mem_call.h"
 #include "hooks/measure.h"
 #include "memory/image.h"
@@ -234,10 +235,12 @@ static int take(struct memory *memory, enum charge_space space, const void *hand
 
 static CUresult unloaded(struct memory *memory, const struct charge *entry, CUresult result)
 {
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		mem_leave(memory, entry);
-	else
+		local_memory_forget();
+	} else {
 		memory_put_back(memory, entry);
+	}
 	return result;
 }
 
