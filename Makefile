@@ -179,7 +179,17 @@ $(O)/doors/vendor-driver.so: $(call objs,$(SIM_CUDA) $(SIM_SHARED)) tests/doors/
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,vendor-driver.so -Wl,-Bsymbolic \
 		-Wl,--version-script=tests/doors/versioned.map -lpthread -ldl
 
-tests: $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN) $(DOOR_BIN) $(DOOR_LIB) $(O)/doors/vendor-driver.so
+# Every way to take device memory, and the judge of them: one binary for the simulated driver and a card.
+ESCAPE_SRC := $(sort $(wildcard tests/escape/*.c))
+ESCAPE_BIN := $(O)/tests/escape
+$(call objs,$(ESCAPE_SRC)): CPPFLAGS += -Itests/escape
+
+$(ESCAPE_BIN): $(call objs,$(ESCAPE_SRC))
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) -o $@ $^ $(LDFLAGS) -ldl
+
+tests: $(ESCAPE_BIN) $(CHECK_BIN) $(SIM_BIN) $(GPU_BIN) $(DOOR_BIN) $(DOOR_LIB) $(O)/doors/vendor-driver.so
 
 deps: ## install what building and testing needs (root), or print the one command that does
 	@tests/install-deps
@@ -194,7 +204,7 @@ test: ## every test that needs no GPU
 	@$(MAKE) --no-print-directory all tests
 	@tests/run-tests $(O)
 
-gpu-test: all $(GPU_BIN) ## the tests that need a real GPU; results go to docs/measurements.md by hand
+gpu-test: all $(GPU_BIN) $(ESCAPE_BIN) ## the tests that need a real GPU; results go to docs/measurements.md by hand
 	@tests/gpu/run $(O)
 
 bench: all $(BENCH_BIN) $(GPU_BIN) ## benchmarks, on the GPU if there is one (QUICK=1: short)
