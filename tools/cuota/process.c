@@ -157,3 +157,66 @@ int process_sees_all(void)
 {
 	return ns_inode(getpid()) == INITIAL_PID_NS;
 }
+
+int process_owns(const struct process *process, const struct slot_view *slot)
+{
+	if (process->inner_pid != slot->pid)
+		return 0;
+	if (slot->start_ticks && process->start_ticks != slot->start_ticks)
+		return 0;
+	return !slot->pid_ns_inode || !process->pid_ns_inode ||
+	       process->pid_ns_inode == slot->pid_ns_inode;
+}
+
+static int pid_owns(pid_t pid, const struct slot_view *slot)
+{
+	struct process process;
+
+	return !process_read(pid, &process) && process_owns(&process, slot);
+}
+
+static pid_t next_process(DIR *proc)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(proc))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (pid > 0 && !*end)
+			return (pid_t)pid;
+	}
+	return 0;
+}
+
+pid_t process_of_slot(const struct slot_view *slot)
+{
+	DIR *proc;
+	pid_t pid;
+
+	if (pid_owns((pid_t)slot->pid, slot))
+		return (pid_t)slot->pid;
+	proc = opendir("/proc");
+	if (!proc)
+		return 0;
+	while ((pid = next_process(proc)))
+		if (pid_owns(pid, slot))
+			break;
+	closedir(proc);
+	return pid;
+}
+
+pid_t process_named(const char *comm_prefix)
+{
+	DIR *proc = opendir("/proc");
+	struct process process;
+	pid_t pid = 0;
+
+	while (proc && (pid = next_process(proc)))
+		if (!process_read(pid, &process) &&
+		    !strncmp(process.comm, comm_prefix, strlen(comm_prefix)))
+			break;
+	if (proc)
+		closedir(proc);
+	return pid;
+}

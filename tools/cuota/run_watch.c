@@ -155,8 +155,7 @@ static int has_joined(struct watch *w, const struct process *process)
 			continue;
 		ledger_view(&list.entries[i].ledger, w->view);
 		for (unsigned s = 0; s < w->view->slot_count && !joined; s++)
-			joined = w->view->slots[s].start_ticks == process->start_ticks &&
-				 w->view->slots[s].pid == process->inner_pid;
+			joined = process_owns(process, &w->view->slots[s]);
 	}
 	ledgers_close(&list);
 	return joined;

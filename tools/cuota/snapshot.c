@@ -45,6 +45,42 @@ static void uuid_from_path(const char *path, char ret[UUID_TEXT_BYTES])
 	snprintf(ret, UUID_TEXT_BYTES, "%.*s", (int)(length < 47 ? length : 47), base);
 }
 
+/*
+ * Leaves the dead out of the copy: their memory is free already, whoever needs it next takes their slots
+ * back (ledger_reap).
+ */
+static void forget_the_dead(struct gpu_state *gpu)
+{
+	struct ledger_view *view = gpu->view;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < view->slot_count; i++) {
+		const struct slot_view *slot = &view->slots[i];
+		struct group_view *group = view->groups;
+
+		if (slot->alive) {
+			view->slots[kept++] = *slot;
+			continue;
+		}
+		gpu->dead_count++;
+		while (group < view->groups + view->group_count && group->index != slot->group)
+			group++;
+		if (group == view->groups + view->group_count)
+			continue;
+		group->members--;
+		group->used_bytes -=
+			slot->used_bytes < group->used_bytes ? slot->used_bytes : group->used_bytes;
+		for (unsigned k = 0; k < CHARGE_KINDS; k++)
+			group->kind_bytes[k] -= slot->kind_bytes[k];
+	}
+	view->slot_count = kept;
+	kept = 0;
+	for (unsigned i = 0; i < view->group_count; i++)
+		if (view->groups[i].members)
+			view->groups[kept++] = view->groups[i];
+	view->group_count = kept;
+}
+
 static void fill_groups(struct gpu_state *gpu)
 {
 	char dir[PATH_MAX];
@@ -79,6 +115,7 @@ static int add_ledger(struct snapshot *snapshot, const struct ledger_entry *entr
 	snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", gpu->view->uuid);
 	snprintf(gpu->name, sizeof(gpu->name), "%s", gpu->view->device_name);
 	gpu->total_bytes = gpu->view->device_bytes;
+	forget_the_dead(gpu);
 	gpu->group_count = gpu->view->group_count;
 	gpu->groups = calloc(gpu->group_count ? gpu->group_count : 1, sizeof(*gpu->groups));
 	if (!gpu->groups)
@@ -89,12 +126,9 @@ static int add_ledger(struct snapshot *snapshot, const struct ledger_entry *entr
 
 static int in_ledger(const struct gpu_state *gpu, const struct process *process)
 {
-	for (unsigned i = 0; gpu->view && i < gpu->view->slot_count; i++) {
-		const struct slot_view *slot = &gpu->view->slots[i];
-
-		if (slot->pid == process->inner_pid && slot->start_ticks == process->start_ticks)
+	for (unsigned i = 0; gpu->view && i < gpu->view->slot_count; i++)
+		if (process_owns(process, &gpu->view->slots[i]))
 			return 1;
-	}
 	return 0;
 }
 

@@ -35,7 +35,8 @@ struct gpu_state {
 	char ledger_path[PATH_MAX]; /* "" = no ledger: nobody under a quota has used this GPU */
 	struct error problem;	    /* the ledger is there and cannot be read */
 	struct ledger_view *view;   /* NULL = none */
-	unsigned group_count;
+	unsigned dead_count;	    /* slots of ended processes, not counted below */
+	unsigned group_count;	    /* groups with a living member */
 	struct group_state *groups;
 	unsigned unattached_count; /* processes on the GPU that are in no ledger */
 	struct unattached *unattached;

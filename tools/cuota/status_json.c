@@ -77,15 +77,14 @@ static json_t *member(const struct slot_view *slot)
 {
 	char user[64];
 
-	return json_pack("{s:i, s:o, s:o, s:i, s:o, s:b, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, "
+	return json_pack("{s:i, s:o, s:o, s:i, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, "
 			 "s:o}, s:o}",
 			 "pid", (int)slot->pid, "pid_namespace", integer(slot->pid_ns_inode),
 			 "command", name_text(slot->comm), "uid", (int)slot->uid, "user",
-			 name_text(cli_user(slot->uid, user, sizeof(user))), "alive", slot->alive,
-			 "memory", "cap_bytes", bytes_or_null(slot->cap_bytes, QUOTA_NONE),
-			 "used_bytes", integer(slot->used_bytes), "peak_bytes",
-			 integer(slot->peak_bytes), "driver_bytes",
-			 bytes_or_null(slot->driver_bytes, 0), "by_kind_bytes",
+			 name_text(cli_user(slot->uid, user, sizeof(user))), "memory", "cap_bytes",
+			 bytes_or_null(slot->cap_bytes, QUOTA_NONE), "used_bytes",
+			 integer(slot->used_bytes), "peak_bytes", integer(slot->peak_bytes),
+			 "driver_bytes", bytes_or_null(slot->driver_bytes, 0), "by_kind_bytes",
 			 kinds(slot->kind_bytes), "sm", "busy_seconds", seconds(slot->busy_ns),
 			 "throttled_seconds", seconds(slot->throttled_ns), "launches",
 			 integer(slot->launches), "denials", integer(slot->denials));
