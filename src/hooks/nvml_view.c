@@ -70,33 +70,6 @@ static int device_uuid(nvmlDevice_t device, char ret_uuid[UUID_TEXT_BYTES])
 	return 0;
 }
 
-int nvml_visible_index(const char *visible, unsigned index, const char *uuid)
-{
-	int position = 0;
-
-	if (!visible)
-		return (int)index;
-	for (const char *entry = visible; *entry; position++) {
-		size_t length = strcspn(entry, ",");
-		char *end;
-		unsigned long number = strtoul(entry, &end, 10);
-
-		if (end == entry + length && length > 0) {
-			if (number == index)
-				return position;
-		} else if (length < 5 ||
-			   (strncmp(entry, "GPU-", 4) != 0 && strncmp(entry, "MIG-", 4) != 0)) {
-			return -1; /* CUDA sees nothing from the first bad entry on */
-		} else if (strncmp(entry, uuid, length) == 0) {
-			return position;
-		}
-		entry += length;
-		if (*entry == ',')
-			entry++;
-	}
-	return -1;
-}
-
 static uint64_t least(uint64_t cap, uint64_t other)
 {
 	return other == QUOTA_UNSET || other > cap ? cap : other;
