@@ -100,10 +100,9 @@ static void print_members(const struct gpu_state *gpu, const struct group_view *
 
 		if (slot->group != group->index)
 			continue;
-		printf("  pid %-8u %-16s %-12s %8s  busy %s
-		       ", slot->pid, slot->comm,
-		       cli_user(slot->uid, user, sizeof(user)),
-		       bytes_text(slot->used_bytes, used), seconds_text(slot->busy_ns, busy));
+		printf("  pid %-8u %-16s %-12s %8s  busy %s\n", slot->pid, slot->comm,
+		       cli_user(slot->uid, user, sizeof(user)), bytes_text(slot->used_bytes, used),
+		       seconds_text(slot->busy_ns, busy));
 	}
 }
 
