@@ -3,10 +3,10 @@
  * through the driver's own, in turn, in one process. Without a preloaded library both are the same
  * address, and the difference is the method's own noise.
  *
- *   bench_launch [--what kernel|graph] [--seconds 2] [--batch 64] [--nodes 20] [--single 1]
+ *   bench_launch [--what kernel|graph] [--seconds 2] [--batch 64] [--nodes 20]
  *
- * --single times each launch on its own (p99, max), for when single launches may wait.
- * One JSON line: raw_ns, asked_ns, added_ns (of pairs of neighbouring batches), interposed.
+ * One JSON line: raw_ns and asked_ns of single launches; of neighbouring batches the difference of medians
+ * (added_ns) and of means (added_mean_ns, which holds the launches that are timed or made to wait).
  */
 #include "driver.h"
 #include "samples.h"
@@ -15,7 +15,6 @@ struct options {
 	const char *what;
 	double seconds;
 	unsigned batch, nodes;
-	int single;
 };
 
 struct subject {
@@ -27,7 +26,7 @@ struct subject {
 	__typeof__(&cuStreamSynchronize) synchronize;
 };
 
-static struct samples raw_ns, asked_ns, added_ns;
+static struct samples raw_ns, asked_ns, added_ns, added_mean_ns;
 
 static void launch(const struct subject *s)
 {
@@ -40,24 +39,30 @@ static void launch(const struct subject *s)
 		    "launch");
 }
 
-/* Nanoseconds a launch, the wait for the device not included. */
-static double batch(const struct subject *s, const struct options *o, struct samples *ret)
-{
-	uint64_t began = driver_now_ns(), single = began, ended;
+struct batch {
+	double median_ns, mean_ns;
+};
 
+/* Each launch timed on its own, the wait for the device not included. */
+static struct batch batch(const struct subject *s, const struct options *o, struct samples *all)
+{
+	static struct samples own;
+	uint64_t last = driver_now_ns(), began = last, now = last;
+	struct batch ret;
+
+	own.count = 0;
 	for (unsigned i = 0; i < o->batch; i++) {
 		launch(s);
-		if (!o->single)
-			continue;
-		ended = driver_now_ns();
-		samples_add(ret, (double)(ended - single));
-		single = ended;
+		now = driver_now_ns();
+		samples_add(&own, (double)(now - last));
+		samples_add(all, (double)(now - last));
+		last = now;
 	}
-	ended = driver_now_ns();
 	driver_must(s->synchronize(s->stream), "synchronize");
-	if (!o->single)
-		samples_add(ret, (double)(ended - began) / o->batch);
-	return (double)(ended - began) / o->batch;
+	samples_sort(&own);
+	ret.median_ns = samples_at(&own, 0.5);
+	ret.mean_ns = (double)(now - began) / o->batch;
+	return ret;
 }
 
 static CUgraphExec capture(const struct subject *s, unsigned nodes)
@@ -85,7 +90,7 @@ static void compare(const struct subject *asked, const struct subject *raw, cons
 	raw_ns.count = asked_ns.count = 0;
 	end = driver_now_ns() + (uint64_t)(o->seconds * 1e9);
 	for (unsigned i = 0; driver_now_ns() < end; i++) {
-		double a, r;
+		struct batch a, r;
 
 		if (i & 1) {
 			r = batch(raw, o, &raw_ns);
@@ -94,13 +99,14 @@ static void compare(const struct subject *asked, const struct subject *raw, cons
 			a = batch(asked, o, &asked_ns);
 			r = batch(raw, o, &raw_ns);
 		}
-		samples_add(&added_ns, a - r);
+		samples_add(&added_ns, a.median_ns - r.median_ns);
+		samples_add(&added_mean_ns, a.mean_ns - r.mean_ns);
 	}
 }
 
 static struct options parse(int argc, char **argv)
 {
-	struct options o = {"kernel", 2, 64, 20, 0};
+	struct options o = {"kernel", 2, 64, 20};
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		const char *k = argv[i], *v = argv[i + 1];
@@ -113,8 +119,6 @@ static struct options parse(int argc, char **argv)
 			o.batch = (unsigned)atoi(v);
 		else if (!strcmp(k, "--nodes"))
 			o.nodes = (unsigned)atoi(v);
-		else if (!strcmp(k, "--single"))
-			o.single = atoi(v);
 		else {
 			fprintf(stderr, "bench_launch: unknown option %s\n", k);
 			exit(2);
@@ -149,6 +153,8 @@ int main(int argc, char **argv)
 	samples_print("asked_ns", &asked_ns);
 	printf(",");
 	samples_print("added_ns", &added_ns);
+	printf(",");
+	samples_print("added_mean_ns", &added_mean_ns);
 	printf("}\n");
 	return 0;
 }

@@ -1,0 +1,186 @@
+"""What every suite needs: the machine, the ways, the time that is left, and running tenants together."""
+
+import os
+import signal
+import tempfile
+import time
+
+from . import ways as ways_module
+from .report import progress
+from .stats import median
+from .tenant import Tenant
+from .ways import Quota
+
+
+class Bench:
+    def __init__(self, root, build, found, options):
+        self.root = root
+        self.build = build
+        self.machine = found
+        self.simulated = bool(found.get("simulated"))
+        self.options = options
+        self.quick = options.quick
+        # Ledgers are mapped files: on tmpfs, as in production.
+        place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.scratch = tempfile.mkdtemp(prefix="cuota-bench-", dir=place)
+        self.log = open(os.path.join(self.scratch, "tenants.log"), "w+", encoding="utf-8")
+        self.ways, self.absent = {}, {}
+        for way in ways_module.all_ways(build, self.scratch, self.simulated, options.peer):
+            why = way.missing()
+            if not why and (not options.ways or way.name in options.ways):
+                self.ways[way.name] = way
+            else:
+                self.absent[way.name] = why or "not asked for"
+        self.started = set()
+        self.deadline = time.monotonic() + options.budget
+        self.suite_deadline = self.deadline
+        self.scale = None
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def begin_suite(self, seconds):
+        self.suite_deadline = min(self.deadline, time.monotonic() + seconds)
+
+    def time_left(self, need=0):
+        """1 when a step of `need` seconds still fits the suite's part of the budget."""
+        return time.monotonic() + need < self.suite_deadline
+
+    def seconds(self, full, quick, simulated=None):
+        """How long one measurement lasts; --seconds overrides."""
+        if self.options.seconds:
+            return self.options.seconds
+        if self.simulated:
+            return simulated if simulated is not None else quick
+        return quick if self.quick else full
+
+    def pick(self, full, quick, simulated=None):
+        if self.simulated:
+            return simulated if simulated is not None else quick
+        return quick if self.quick else full
+
+    # ---- ways and tenants ------------------------------------------------------------------------
+
+    def way(self, name):
+        """The way, started; None when it is not available."""
+        way = self.ways.get(name)
+        if way and name not in self.started:
+            try:
+                way.start()
+            except (OSError, RuntimeError, ValueError) as e:
+                progress(f"{name} cannot be used: {e}")
+                self.absent[name] = str(e)
+                del self.ways[name]
+                return None
+            self.started.add(name)
+        return way
+
+    def tool(self, name):
+        """A built program; None when it was not built."""
+        for place in ("bench", "tests"):
+            path = os.path.join(self.build, place, name)
+            if os.access(path, os.X_OK):
+                return path
+        return None
+
+    def start(self, way, argv, quota=None, extra_env=None):
+        argv, env = self.ways[way].command(argv, quota or Quota())
+        env.update(extra_env or {})
+        return Tenant(argv, env, self.log, cwd=self.root)
+
+    def start_at(self, tenants):
+        """When tenants started now can all be ready: contexts take 0.1 s each, one after the other."""
+        if not tenants:
+            allowance = 0.05
+        else:
+            allowance = 0.3 + 0.1 * tenants if self.simulated else 0.7 + 0.25 * tenants
+        return time.monotonic_ns() + int(allowance * 1e9)
+
+    def together(self, way, jobs, seconds):
+        """Runs (argv, quota) side by side from one instant on; their answers, in order."""
+        at = self.start_at(len(jobs)) if len(jobs) > 1 else 0
+        tenants = [
+            self.start(way, argv + ["--seconds", f"{seconds:g}", "--start", str(at)], quota)
+            for argv, quota in jobs
+        ]
+        limit = seconds * 2 + 20
+        end = time.monotonic() + limit
+        results = []
+        for tenant in tenants:
+            try:
+                results.append(tenant.answer(end - time.monotonic()))
+            except TimeoutError as e:
+                results.append({"error": str(e)})
+        for tenant in tenants:
+            tenant.end(patience=0.5 if any("error" in r for r in results) else 5)
+        for result in results:
+            if "error" in result:
+                progress(f"{way}: {result['error']}")
+        return results
+
+    def alone(self, way, argv, seconds, quota=None):
+        return self.together(way, [(argv, quota)], seconds)[0]
+
+    # ---- the kernel of fixed work ----------------------------------------------------------------
+
+    def work(self, us, mode, **more):
+        """The command line for kernels that last `us` on this device, launched in this mode."""
+        argv = [self.tool("work"), "--us", f"{self.nominal(us):.4g}", "--mode", mode]
+        for key, value in more.items():
+            argv += ["--" + key, str(value)]
+        return argv
+
+    def nominal(self, us):
+        """work's unit is iterations worth about a nanosecond: what to ask for to get `us`."""
+        if self.simulated:
+            return us
+        if self.scale is None:
+            self.calibrate()
+        fixed, per_unit = self.scale
+        return max(0.1, (us - fixed) / per_unit)
+
+    def calibrate(self):
+        """Device time of two lengths in a deep queue: a line through both."""
+        self.scale = (0.0, 1.0)
+        times = []
+        for us in (100, 2000):
+            rates = [
+                self.alone("native", [self.tool("work"), "--us", str(us), "--mode", "queue"], 0.6)
+                .get("rate", 0)
+                for _ in range(3)
+            ]
+            rate = median(rates)
+            if not rate:
+                progress("calibration failed: kernel lengths are nominal")
+                return
+            times.append(1e6 / rate)
+        per_unit = (times[1] - times[0]) / 1900
+        self.scale = (times[0] - 100 * per_unit, per_unit)
+        progress(f"calibration: a kernel asked for {1:g} us takes {self.scale[0]:.2f} + {per_unit:.4f} us")
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def close(self):
+        for name in list(self.started):
+            self.ways[name].stop()
+        self.log.flush()
+        keep = self.options.keep_log
+        if keep:
+            with open(self.log.name, encoding="utf-8", errors="replace") as f, open(
+                keep, "w", encoding="utf-8"
+            ) as out:
+                out.write(f.read())
+        self.log.close()
+        remove_tree(self.scratch)
+
+
+def remove_tree(path):
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def kill_now(tenant):
+    """SIGKILL to the tenant itself; the instant just before, CLOCK_MONOTONIC."""
+    at = time.monotonic_ns()
+    tenant.signal(signal.SIGKILL)
+    return at

@@ -1,0 +1,29 @@
+"""One file a suite: ABOUT, BUDGET (seconds: full, quick, simulated), run(bench, entry), tables(entry) and,
+where a picture helps, plots(entry)."""
+
+import importlib
+
+# In the order they run; "sim" suites need no GPU and are left out on one, "gpu" suites the other way round.
+ORDER = (
+    ("launch", "both"),
+    ("alloc", "both"),
+    ("startup", "both"),
+    ("shares", "both"),
+    ("pairs", "both"),
+    ("fairness", "both"),
+    ("priority", "both"),
+    ("change", "both"),
+    ("programs", "gpu"),
+    ("reclaim", "both"),
+    ("escape", "both"),
+    ("ledger", "both"),
+    ("counts", "sim"),
+)
+
+
+def names():
+    return [name for name, _ in ORDER]
+
+
+def load(name):
+    return importlib.import_module(f"{__name__}.{name}")

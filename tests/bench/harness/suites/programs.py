@@ -1,0 +1,164 @@
+"""Framework programs under a cap, and uncapped with a weight: speed against alone, and the meter against
+the device's own records.
+
+Device time of a step comes from the profiler (CUPTI), without any library; busy = device time of a step x
+steps per second. A program that needs less than its cap must keep its speed; one that needs more must
+get the cap.
+"""
+
+import json
+import subprocess
+
+from .. import workloads
+from ..stats import median, spread
+from ..tables import Table, unique
+from ..ways import Quota
+
+ABOUT = "framework programs: speed under a cap, cost without one, meter against profiler (OH-010, IS-003)"
+BUDGET = (240, 40, 0)
+CAP = 30
+ORDER = ("training medium", "training xl", "training small", "training large", "inference, 5 ms apart",
+         "graph decoding", "convolution training", "cuBLAS products", "JAX step", "CuPy loop")
+QUICK = ("training medium", "training xl")
+POINTS, METER_POINTS, FREE, COST = 1.5, 1.0, 0.98, 0.005
+
+
+def quotas(name):
+    slug = name.replace(" ", "-").replace(",", "")
+    return {
+        ("native", "alone"): Quota(),
+        ("cuota", "weight, no cap"): Quota(weight=100, group=f"{slug}-weight"),
+        ("cuota", f"cap {CAP}"): Quota(sm=CAP, group=f"{slug}-cap"),
+        ("peer", f"cap {CAP}"): Quota(sm=CAP),
+        ("mps", f"cap {CAP}"): Quota(sm=CAP),
+    }
+
+
+def busy_seconds(bench, group):
+    """What cuota's own meter says of a group; None when it cannot be asked."""
+    way = bench.ways["cuota"]
+    try:
+        out = subprocess.run([way.cli, "status", "--json"], env=way.env, capture_output=True, text=True,
+                             timeout=20)
+        for gpu in json.loads(out.stdout)["gpus"]:
+            for found in gpu["groups"]:
+                if found["name"] == group:
+                    return float(found["sm"]["busy_seconds"])
+    except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
+        pass
+    return None
+
+
+def run(bench, entry):
+    seconds = bench.seconds(2, 1.5, 1)
+    for name in bench.pick(ORDER, QUICK, ()):
+        module = workloads.PROGRAMS[name][2]
+        if not workloads.has_module(module):
+            entry.skip(name, f"no Python module {module}")
+            continue
+        if not bench.time_left(25):
+            entry.skip(name, "out of time")
+            continue
+        one(bench, entry, name, seconds)
+    judge(entry)
+
+
+def one(bench, entry, name, seconds):
+    cases = {key: quota for key, quota in quotas(name).items() if bench.way(key[0])}
+    started = workloads.start_programs(bench, [(way, name, q) for (way, _), q in cases.items()], 60)
+    found = {}
+    for (way, case), quota in cases.items():
+        program = next((p for p in started if p.way == way and p.quota == quota), None)
+        if program:
+            found[(way, case)] = program
+        else:
+            entry.skip(f"{name}: {way}, {case}", "did not start")
+    try:
+        if ("native", "alone") in found:
+            measure(bench, entry, name, found, seconds)
+    finally:
+        for program in started:
+            program.end()
+
+
+def measure(bench, entry, name, found, seconds):
+    profile = found[("native", "alone")].profile(20)
+    device_ms = profile.get("device_ms_per_step")
+    if "error" in profile:  # a workload that cannot profile itself is still measured
+        found[("native", "alone")].failure = None
+    entry.row(kind="profile", name=name, **profile)
+    for rep in range(bench.pick(3, 2, 1)):
+        for (way, case), program in found.items():
+            if program.failure or not bench.time_left(seconds + 2):
+                continue
+            before = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+            got = program.run(seconds)
+            after = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+            if "error" in got:
+                entry.skip(f"{name}: {way}, {case}", got["error"])
+                continue
+            row = {k: got[k] for k in ("rate", "p50_ms", "p99_ms", "longest_ms", "steps", "seconds")}
+            if device_ms:
+                row["busy"] = round(device_ms * got["rate"] / 1e3, 4)
+            if before is not None and after is not None:
+                row["metered"] = round((after - before) / got["seconds"], 4)
+            entry.row(kind="run", name=name, way=way, case=case, rep=rep, **row)
+
+
+def middle(data, name, way, case, key):
+    values = [r[key] for r in data["rows"]
+              if r["kind"] == "run" and (r["name"], r["way"], r["case"]) == (name, way, case) and key in r]
+    return median(values) if values else None
+
+
+def judge(entry):
+    data = entry.data
+    names = unique(r["name"] for r in data["rows"] if r["kind"] == "run")
+    for name in names:
+        alone = middle(data, name, "native", "alone", "rate")
+        busy = middle(data, name, "native", "alone", "busy")
+        capped = middle(data, name, "cuota", f"cap {CAP}", "rate")
+        weighted = middle(data, name, "cuota", "weight, no cap", "rate")
+        if alone and weighted and workloads.PROGRAMS[name][3] == 0:
+            entry.check(f"{name}: uncapped, at most {100 * COST:g} % slower", weighted / alone >= 1 - COST,
+                        f"{100 * (weighted / alone - 1):+.2f} %")
+        if not alone or not capped or busy is None:
+            continue
+        if busy < CAP / 100 - 0.02:
+            entry.check(f"{name} needs {100 * busy:.0f} %: full speed under a cap of {CAP}",
+                        capped / alone >= FREE, f"{capped / alone:.3f}")
+        else:
+            got = middle(data, name, "cuota", f"cap {CAP}", "busy")
+            entry.check(f"{name}: {CAP} percent of the device by the profiler",
+                        abs(100 * got - CAP) <= POINTS, f"{100 * got:.1f} %")
+        metered, real = (middle(data, name, "cuota", f"cap {CAP}", k) for k in ("metered", "busy"))
+        if metered is not None and real is not None:
+            entry.check(f"{name}: meter within {METER_POINTS:g} point of the profiler",
+                        abs(metered - real) * 100 <= METER_POINTS,
+                        f"meter {100 * metered:.1f} %, profiler {100 * real:.1f} %")
+
+
+def tables(data):
+    about, speed = [], []
+    for r in data["rows"]:
+        if r["kind"] == "profile" and "kernels_per_step" in r:
+            about.append((r["name"], r["kernels_per_step"], r["kernel_us"], r["device_ms_per_step"],
+                          middle(data, r["name"], "native", "alone", "rate"),
+                          middle(data, r["name"], "native", "alone", "busy")))
+    for name, way, case in unique((r["name"], r["way"], r["case"]) for r in data["rows"]
+                                  if r["kind"] == "run"):
+        alone = middle(data, name, "native", "alone", "rate")
+        rate = middle(data, name, way, case, "rate")
+        rates = [r["rate"] for r in data["rows"]
+                 if r["kind"] == "run" and (r["name"], r["way"], r["case"]) == (name, way, case)]
+        busy, metered = (middle(data, name, way, case, k) for k in ("busy", "metered"))
+        speed.append((name, way, case, f"{rate / alone:.3f}" if alone else None, rate, spread(rates),
+                      100 * busy if busy is not None else None,
+                      100 * metered if metered is not None else None,
+                      middle(data, name, way, case, "p50_ms"), middle(data, name, way, case, "p99_ms")))
+    return [
+        Table("The programs alone", ["program", "kernels a step", "mean kernel us", "device ms a step",
+                                     "steps a second", "device busy"], about),
+        Table("Speed", ["program", "way", "case", "of alone", "steps/s", "±", "device %, profiler",
+                        "device %, meter", "p50 ms", "p99 ms"], speed),
+    ]
