@@ -30,8 +30,12 @@ SPANK_PLUGIN(cuota, 1)
 
 #define STEP_SPECIAL 0xfffffff0u /* batch, extern, interactive and pending steps are above */
 
+/* Slurm 22.05 goes on as if nothing had happened when a hook returns ESPANK_ERROR, which is positive. */
+#define REFUSE (-1)
+
 static struct settings settings;
 static struct request options; /* what the command line or #SBATCH asks for */
+static struct error refusal;   /* why the caps of this step cannot be enforced; "" = they can */
 
 /* ---- options ------------------------------------------------------------------------------------ */
 
@@ -157,7 +161,7 @@ static int at_submission(int is_new_job)
 	if (environment_apply(&own_environment, &settings, "auto", &both) == 0)
 		return ESPANK_SUCCESS;
 	slurm_error("cuota: cannot set the environment");
-	return ESPANK_ERROR;
+	return REFUSE;
 }
 
 /* ---- on the node -------------------------------------------------------------------------------- */
@@ -224,7 +228,7 @@ static int apply(const struct environment *env, const char *group, const struct 
 	return r < 0 ? error_set(err, -r, "cannot set the job's environment") : 0;
 }
 
-static int on_node(spank_t spank)
+static void on_node(spank_t spank)
 {
 	const struct environment env = {
 		.handle = spank, .get = job_get, .set = job_set, .unset = job_unset};
@@ -232,25 +236,24 @@ static int on_node(spank_t spank)
 	char group[GROUP_NAME_BYTES], bundle[PATH_MAX];
 	struct request ceiling, asked;
 	uint32_t job = 0, step = 0;
-	struct error err;
 	int r;
 
 	spank_get_item(spank, S_JOB_ID, &job);
 	spank_get_item(spank, S_JOB_STEPID, &step);
 	environment_forget_other(&env, job);
-	r = gather(&env, shards, &ceiling, &asked, &err);
+	r = gather(&env, shards, &ceiling, &asked, &refusal);
 	if (!r && !request_any(&ceiling) && !request_any(&options) &&
 	    !(settings.attach_all && has_gpu(&env)))
-		return ESPANK_SUCCESS;
+		return;
 	name_group(&env, job, step, shards, group);
 	if (!r && container_bundle(&env, bundle))
-		r = container_check(&env, &settings, bundle, &ceiling, &err);
+		r = container_check(&env, &settings, bundle, &ceiling, &refusal);
 	if (!r)
-		r = apply(&env, group, &ceiling, &asked, &err);
-	if (!r)
-		return ESPANK_SUCCESS;
-	slurm_error("cuota: job %u: %s", job, err.text);
-	return ESPANK_ERROR;
+		r = apply(&env, group, &ceiling, &asked, &refusal);
+	if (r < 0)
+		slurm_error("cuota: job %u: %s", job, refusal.text);
+	else
+		refusal.text[0] = '\0';
 }
 
 /* ---- slurmd, and the end of a job --------------------------------------------------------------- */
@@ -288,29 +291,36 @@ static int after_job(unsigned job)
 static int make_dir(void)
 {
 	if (!mkdir(settings.dir, 01777))
-		return chmod(settings.dir, 01777) ? ESPANK_ERROR : ESPANK_SUCCESS;
+		return chmod(settings.dir, 01777) ? REFUSE : ESPANK_SUCCESS;
 	if (errno == EEXIST)
 		return ESPANK_SUCCESS;
 	slurm_error("cuota: %s: %s", settings.dir, error_text(errno));
-	return ESPANK_ERROR;
+	return REFUSE;
 }
 
 /* ---- what Slurm calls --------------------------------------------------------------------------- */
 
-int slurm_spank_init(spank_t spank, int ac, char *argv[])
+static int read_settings(int ac, char *argv[])
 {
 	struct error err;
 
+	if (settings_read(ac, argv, &settings, &err) == 0)
+		return ESPANK_SUCCESS;
+	slurm_error("cuota: %s", err.text);
+	return REFUSE;
+}
+
+int slurm_spank_init(spank_t spank, int ac, char *argv[])
+{
 	options = (struct request){0};
-	if (settings_read(ac, argv, &settings, &err) < 0) {
-		slurm_error("cuota: %s", err.text);
-		return ESPANK_ERROR;
-	}
+	refusal.text[0] = '\0';
+	if (read_settings(ac, argv) != ESPANK_SUCCESS)
+		return REFUSE;
 	if (spank_context() == S_CTX_SLURMD)
-		return make_dir() == ESPANK_SUCCESS ? after_job(0) : ESPANK_ERROR;
+		return make_dir() == ESPANK_SUCCESS ? after_job(0) : REFUSE;
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (spank_option_register(spank, &table[i]) != ESPANK_SUCCESS)
-			return ESPANK_ERROR;
+			return REFUSE;
 	return ESPANK_SUCCESS;
 }
 
@@ -321,17 +331,33 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	switch (spank_context()) {
 	case S_CTX_LOCAL: return at_submission(!getenv("SLURM_JOB_ID"));
 	case S_CTX_ALLOCATOR: return at_submission(1);
-	case S_CTX_REMOTE: return on_node(spank);
+	case S_CTX_REMOTE: on_node(spank); return ESPANK_SUCCESS;
 	default: return ESPANK_SUCCESS;
 	}
+}
+
+/*
+ * A refusal ends the tasks here and not in init_post_opt: that would drain the node, for a mistake that
+ * may be the user's. What is said here goes to the job's own output.
+ */
+int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
+{
+	(void)spank;
+	(void)ac;
+	(void)argv;
+	if (!refusal.text[0])
+		return ESPANK_SUCCESS;
+	slurm_error("cuota: %s", refusal.text);
+	return REFUSE;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int ac, char *argv[])
 {
 	uint32_t job = 0;
 
-	(void)ac;
-	(void)argv;
+	/* slurm_spank_init is not called in a job script's context. */
+	if (read_settings(ac, argv) != ESPANK_SUCCESS)
+		return REFUSE;
 	spank_get_item(spank, S_JOB_ID, &job);
 	return after_job(job);
 }

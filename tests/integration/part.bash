@@ -1,0 +1,118 @@
+# What the parts have in common: packages, a place to work, the simulated GPU, waiting, stopping.
+#
+# A part is one system, started for real on the loopback interface by its setup_file and stopped by its
+# teardown_file. Everything a part writes is under $work, readable by the test users.
+# shellcheck shell=bash
+
+root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+examples=$root/examples
+BUILD=${BUILD:-$root/build}
+
+# The part's packages (a group of tests/install-deps), or skip with the reason.
+need()
+{
+	local said
+	if ! said=$("$root/tests/install-deps" "$@" 2>&1); then
+		skip "$*: $(tail -1 <<<"$said")"
+	fi
+}
+
+need_root()
+{
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+# Not in /tmp: Slurm's job_container/tmpfs and other private mounts hide it.
+make_work()
+{
+	work=$(mktemp -d "/var/tmp/cuota-it-$1.XXXXXX")
+	chmod 755 "$work"
+	export work
+	cp -r "$BUILD/libcuota.so" "$BUILD/sim" "$BUILD/tests/take" "$work/"
+	ln -sfn "$BUILD/cuota" "$work/cuota"
+	mkdir "$work/ledgers"
+	chmod 1777 "$work/ledgers"
+	# Every process of the part sees the same simulated devices.
+	export CUOTA_SIM_STATE=$work/gpu CUOTA_SIM_DEVICES=2 CUOTA_SIM_MEMORY=${CUOTA_SIM_MEMORY:-40G}
+	install -m 666 /dev/null "$CUOTA_SIM_STATE"
+	export CUOTA_DIR=$work/ledgers LD_LIBRARY_PATH=$work/sim
+	unset CUOTA_MEM CUOTA_SM CUOTA_GROUP CUOTA_WEIGHT LD_PRELOAD
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for()
+{
+	local until=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		if [ "$SECONDS" -ge "$until" ]; then
+			echo "waited in vain for: $*" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# stop PID...: TERM, then KILL; only processes that the part started.
+stop()
+{
+	local pid
+	for pid in "$@"; do
+		[ -n "$pid" ] || continue
+		kill "$pid" 2>/dev/null || continue
+		wait_for 5 eval "! kill -0 $pid" || kill -9 "$pid" 2>/dev/null || true
+	done
+}
+
+# make_rootfs DIR: a root file system of this machine's own shell, a few tools and the guest.
+make_rootfs()
+{
+	local tool file
+	mkdir -p "$1"/{bin,etc,proc,sys,dev,tmp,run} "$1$work"
+	for tool in bash sh env cat sleep ls id; do
+		cp -L "$(command -v $tool)" "$1/bin/$tool"
+	done
+	cp "$work/take" "$1/bin/take"
+	for file in "$1"/bin/*; do
+		ldd "$file" 2>/dev/null | grep -oE '/[^ ]+' | grep -v "^$work"
+	done | sort -u | while read -r file; do
+		mkdir -p "$1${file%/*}"
+		cp -L "$file" "$1$file"
+	done
+}
+
+test_user()
+{
+	id -u "$1" >/dev/null 2>&1 || useradd -M -s /bin/bash "$1"
+}
+
+status()
+{
+	"$work/cuota" status --json --processes "$@"
+}
+
+# group_field GROUP JQ-EXPRESSION: of the group in any ledger; "" when there is no such group.
+group_field()
+{
+	status | jq -r --arg name "$1" "[.gpus[].groups[] | select(.name == \$name)][0] // empty | $2"
+}
+
+# No process and not a byte in any ledger.
+ledger_clean()
+{
+	"$work/cuota" reap >/dev/null 2>&1 || true
+	[ "$(status | jq '[.gpus[].groups[] | .memory.used_bytes] | add // 0')" -eq 0 ]
+}
+
+# field NAME FILE: of take's "name=value" output.
+field()
+{
+	sed -n "s/.*\b$1=\([0-9.]*\).*/\1/p" "$2" | tail -1
+}
+
+# within LOW HIGH VALUE
+within()
+{
+	awk -v low="$1" -v high="$2" -v value="$3" 'BEGIN { exit !(value != "" && value >= low && value <= high) }' ||
+		{ echo "$3 is not within $1..$2" >&2; return 1; }
+}
