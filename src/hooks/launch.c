@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "hooks/capture.h"
+#include "hooks/graph_mem.h"
 #include "hooks/hooks.h"
 #include "hooks/launch.h"
+#include "hooks/local_memory.h"
 #include "hooks/process.h"
 
 #define UNKNOWN_MAX	4u		  /* launches of a kind never timed that may be under way under a cap */
@@ -82,8 +84,9 @@ static void wait_for_first_sample(struct launching *l)
 	uint32_t cap = atomic_load(&sched->member->sm_cap_bp);
 	uint64_t end;
 
-	if (atomic_load(&l->cost->samples) || !cap || cap >= QUOTA_SM_NONE ||
-	    atomic_load(&l->cost->guessed) <= UNKNOWN_MAX)
+	if (atomic_load(&l->cost->samples) || atomic_load(&l->cost->unknown) <= UNKNOWN_MAX)
+		return;
+	if ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(sched))
 		return;
 	end = clock_now_ns() + UNKNOWN_WAIT_NS;
 	while (!atomic_load(&l->cost->samples) && atomic_load(&l->launcher->sampler.pending) &&
@@ -186,11 +189,28 @@ static void launch_end(struct launching *l, CUresult rc)
 	errno = saved;
 }
 
+/* A kernel's frame is memory, for every thread at once. A graph's kernels were looked at with the graph. */
+static inline CUresult frame_of_function(CUfunction function)
+{
+	return tenant_state() == TENANT_ON ? local_memory_before_launch(function) : CUDA_SUCCESS;
+}
+
+static inline CUresult frame_of_graph(CUgraphExec exec)
+{
+	(void)exec;
+	return CUDA_SUCCESS;
+}
+
+#define frame_fits(what)                                                                           \
+	_Generic((what), CUgraphExec: frame_of_graph, default: frame_of_function)(what)
+
 #define LAUNCH(symbol, function, shape, stream, per_thread, args)                                  \
 	do {                                                                                       \
 		struct launching l_;                                                               \
-		CUresult rc_;                                                                      \
+		CUresult rc_ = frame_fits(function);                                               \
                                                                                                    \
+		if (rc_ != CUDA_SUCCESS)                                                           \
+			return rc_;                                                                \
 		if (!launch_begin(&l_, function, shape, stream, per_thread))                       \
 			return real.symbol args;                                                   \
 		rc_ = real.symbol args;                                                            \
@@ -306,16 +326,41 @@ CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 	LAUNCH(cuLaunchGridAsync, f, &s, stream, 0, (f, width, height, stream));
 }
 
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+static CUresult graph_launch(CUgraphExec exec, CUstream stream)
 {
 	struct shape s = {0};
 
 	LAUNCH(cuGraphLaunch, exec, &s, stream, 0, (exec, stream));
 }
 
-CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
+static CUresult graph_launch_ptsz(CUgraphExec exec, CUstream stream)
 {
 	struct shape s = {0};
 
 	LAUNCH(cuGraphLaunch_ptsz, exec, &s, stream, 1, (exec, stream));
+}
+
+/* Nodes that allocate take their memory now. */
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	struct graph_launch memory;
+	CUresult rc = graph_mem_before_launch(exec, &memory);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = graph_launch(exec, stream);
+	graph_mem_after_launch(&memory);
+	return rc;
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
+{
+	struct graph_launch memory;
+	CUresult rc = graph_mem_before_launch(exec, &memory);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = graph_launch_ptsz(exec, stream);
+	graph_mem_after_launch(&memory);
+	return rc;
 }

@@ -71,6 +71,7 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 	sample->cost = cost;
 	sample->charged_ns = charged_ns;
 	sample->ticket = 0;
+	sample->shared = sched_is_shared(sched);
 	if (!behind_gate && wants_gate(gate, sched, stream, cost) &&
 	    atomic_compare_exchange_strong(&sampler->gate_lock, &unlocked, 1)) {
 		if (gate_close_sample(gate, stream, &sample->ticket) != 0) {
@@ -126,7 +127,9 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS;
 
 		sched_correct(sched,
-			      cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns),
+			      cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1,
+					   sample->charged_ns,
+					   sample->shared || sched_is_shared(sched)),
 			      clock_now_ns());
 	} else {
 		/* The context is gone, and its events with it. */

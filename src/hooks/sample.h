@@ -26,6 +26,7 @@ struct sample {
 	struct cost *cost;
 	uint64_t charged_ns;
 	uint32_t ticket; /* of the sample gate, 0 = none */
+	int shared;	 /* others wanted the device when it was launched */
 };
 
 struct sampler {

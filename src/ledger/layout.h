@@ -101,7 +101,7 @@ struct slot_sm {
 	_Atomic uint64_t throttled_ns;
 	_Atomic uint64_t launches;
 	_Atomic uint32_t in_sync;    /* host threads blocked until device work is done */
-	uint32_t pad0;
+	_Atomic uint32_t unsure;     /* work is under way whose end a mark will tell */
 	_Atomic uint64_t reserved[8];
 };
 

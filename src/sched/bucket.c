@@ -11,19 +11,20 @@ uint64_t bucket_wall_ns(uint64_t busy_ns, uint32_t cap_bp)
 }
 
 /* The earliest value the word may have: older credit is lost. */
-static uint64_t credit_floor(uint64_t now_ns, uint32_t cap_bp)
+static uint64_t credit_floor(uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns)
 {
-	uint64_t burst = bucket_wall_ns(BUCKET_BURST_NS, cap_bp);
+	uint64_t burst = bucket_wall_ns(burst_ns, cap_bp);
 
 	if (burst > BUCKET_BURST_WALL_NS)
 		burst = BUCKET_BURST_WALL_NS;
 	return now_ns > burst ? now_ns - burst : 0;
 }
 
-void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp)
+void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp,
+		   uint64_t burst_ns)
 {
 	uint64_t wall = bucket_wall_ns((uint64_t)(busy_ns < 0 ? -busy_ns : busy_ns), cap_bp);
-	uint64_t floor = credit_floor(now_ns, cap_bp);
+	uint64_t floor = credit_floor(now_ns, cap_bp, burst_ns);
 	uint64_t old = atomic_load_explicit(tat, memory_order_relaxed);
 	uint64_t new;
 

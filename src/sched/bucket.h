@@ -16,14 +16,16 @@
 #include <stdint.h>
 
 #define BUCKET_BURST_NS	     8000000ull	       /* device time that may be saved up: 0.8 points of 1 s */
+#define BUCKET_BURST_SHARED_NS 30000000ull     /* while others have turns: a group may not lose what it waits for */
 #define BUCKET_BURST_WALL_NS 200000000ull      /* and never from longer ago than this */
 #define BUCKET_DEBT_MAX_NS   3600000000000ull /* further ahead than an hour is damage, not debt */
 
 /* Wall time that pays for `busy_ns` of device time under the cap (hundredths of a percent, 1..10000). */
 uint64_t bucket_wall_ns(uint64_t busy_ns, uint32_t cap_bp);
 
-/* Charges device time (negative: a correction). Any thread of any member. */
-void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp);
+/* Charges device time (negative: a correction); credit beyond burst_ns is lost. Any thread of any member. */
+void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp,
+		   uint64_t burst_ns);
 
 /*
  * 0 when work may start now, else the instant at which it may. `batch_ns` of device time is saved up first

@@ -2,6 +2,7 @@
 #include "sched/costs.h"
 
 #define MEAN_SHIFT   3	/* weight of a new sample: 1/8, once there are that many */
+#define SHARED_SHIFT 6	/* and of one that may hold another process's time: 1/64 */
 #define OUTLIER_RUN  3u /* that many high samples in a row are the truth, not other contexts' slices */
 #define PROBES	     16u
 
@@ -60,42 +61,68 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 	}
 	if (mean)
 		return mean;
-	atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cost->unknown, 1, memory_order_relaxed);
+	if (!*ret_sample) /* a timed one is corrected by its own sample */
+		atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
 	return COST_GUESS_NS;
 }
 
-int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns)
+/* Launches charged by guess are corrected once the mean can be trusted. */
+static int64_t settle_guesses(struct cost *cost, uint64_t mean, uint32_t samples, int shared)
 {
-	uint64_t mean = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed);
-	uint32_t samples = atomic_load_explicit(&cost->samples, memory_order_relaxed);
-	uint32_t shift = samples < 2 ? 1 : samples < 4 ? 2 : MEAN_SHIFT;
+	uint32_t guessed;
 
-	if (measured_ns == 0)
-		measured_ns = 1;
-	if (samples == 0 || mean == 0) {
-		uint32_t guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
+	if (samples < COST_SURE && shared)
+		return 0;
+	guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
+	return ((int64_t)mean - COST_GUESS_NS) * (int64_t)guessed;
+}
 
-		atomic_store_explicit(&cost->mean_ns, measured_ns, memory_order_relaxed);
-		atomic_store_explicit(&cost->samples, 1, memory_order_relaxed);
-		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
-		return ((int64_t)measured_ns - COST_GUESS_NS) * (int64_t)guessed;
-	}
+/* How much a new sample moves the mean: 1 / 2^shift; 0 = not at all. */
+static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean, uint32_t samples,
+			     int shared)
+{
 	/* A slice of another context inside the pair shows as a jump; believe it only when it stays. */
-	if (measured_ns > mean * 2 + 20000) {
+	if (measured > mean * 2 + 20000) {
 		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1 <
 		    OUTLIER_RUN)
 			return 0;
 	} else {
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 	}
-	atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
+	if (shared && measured > mean + mean / 16 && samples >= COST_SURE)
+		return SHARED_SHIFT;
+	return samples < 2 ? 1 : samples < 4 ? 2 : MEAN_SHIFT;
+}
+
+int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns, int shared)
+{
+	uint64_t mean = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed);
+	uint32_t samples = atomic_load_explicit(&cost->samples, memory_order_relaxed), shift;
+	int64_t delta = (int64_t)measured_ns - (int64_t)charged_ns;
+
+	if (measured_ns == 0)
+		measured_ns = 1;
 	if (samples < COST_EARLY)
 		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
-	mean = (uint64_t)((int64_t)mean + (((int64_t)measured_ns - (int64_t)mean) >> shift));
-	atomic_store_explicit(&cost->mean_ns, mean ? mean : 1, memory_order_relaxed);
-	if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS)
-		return 0; /* one in many: the mean carries it */
-	return (int64_t)measured_ns - (int64_t)charged_ns;
+	if (samples == 0 || mean == 0) {
+		atomic_store_explicit(&cost->mean_ns, measured_ns, memory_order_relaxed);
+		atomic_store_explicit(&cost->samples, 1, memory_order_relaxed);
+		return delta + settle_guesses(cost, measured_ns, 1, shared);
+	}
+	shift = weight_shift(cost, measured_ns, mean, samples, shared);
+	if (shift) {
+		atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
+		mean = (uint64_t)((int64_t)mean + (((int64_t)measured_ns - (int64_t)mean) >> shift));
+		atomic_store_explicit(&cost->mean_ns, mean ? mean : 1, memory_order_relaxed);
+	}
+	/* Not believed, or an upper bound: the launch costs what the mean says. */
+	if (shift == 0 || (shared && measured_ns > mean))
+		delta = (int64_t)mean - (int64_t)charged_ns;
+	/* One in many: the mean carries it. */
+	else if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS && charged_ns != COST_GUESS_NS)
+		delta = 0;
+	return delta + settle_guesses(cost, mean, samples + 1, shared);
 }
 
 void cost_sample_failed(struct cost *cost)

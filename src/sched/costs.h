@@ -18,6 +18,7 @@
 #define COST_GUESS_NS	5000u	  /* a launch of a kind never timed */
 #define COST_LONG_NS	400000u	  /* every launch at least this long is timed */
 #define COST_SAMPLE_GAP 32u	  /* short kernels: one launch in this many */
+#define COST_SURE	3u	  /* samples after which launches charged by guess are corrected */
 #define COST_EARLY	4u	  /* and each of the first few after the very first */
 
 struct cost {
@@ -27,7 +28,9 @@ struct cost {
 	_Atomic uint32_t samples;
 	_Atomic uint32_t guessed;   /* launches charged by guess: corrected at the first sample */
 	_Atomic uint32_t high_run;  /* samples in a row that looked like outliers */
-	uint64_t pad[4];
+	_Atomic uint32_t unknown;   /* launches before the first sample was read */
+	uint32_t pad0;
+	uint64_t pad[3];
 };
 
 struct costs {
@@ -40,8 +43,11 @@ struct cost *costs_find(struct costs *costs, uint64_t key);
 /* What to charge for one launch now. Cheap: a load and a decrement. *ret_sample = 1 when it should be timed. */
 uint64_t cost_launch(struct cost *cost, int *ret_sample);
 
-/* A measured launch that was charged `charged_ns`: returns what the group's account must be corrected by. */
-int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns);
+/*
+ * A measured launch that was charged `charged_ns`: returns what the group's account must be corrected by. `shared`: another
+ * process may have had the device meanwhile, so that the measure is an upper bound of what the launch cost.
+ */
+int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns, int shared);
 
 /* A launch that was to be timed could not be: try again soon. */
 void cost_sample_failed(struct cost *cost);

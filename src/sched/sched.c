@@ -90,7 +90,8 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
 	atomic_fetch_add_explicit(&sched->slot_sm->launches, launches, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
 	if (cap && cap < QUOTA_SM_NONE)
-		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap);
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
+			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
 	turn_charge(&sched->turns, busy_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
@@ -117,7 +118,7 @@ static uint32_t issue(struct sched *sched, uint64_t ns, int contended)
 		sched->marked_ns = sched->issued_ns;
 	} else if (sched->issued_ns - sched->marked_ns >= SCHED_CHUNK_NS &&
 		   sched->mark - LOAD(sched->done) < SCHED_MARKS - 1) {
-		mark = ++sched->mark ? sched->mark : ++sched->mark;
+		mark = ++sched->mark;
 		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
 		sched->marked_ns = sched->issued_ns;
 	}
@@ -125,32 +126,46 @@ static uint32_t issue(struct sched *sched, uint64_t ns, int contended)
 	return mark;
 }
 
+/* When a mark is due, if the work opened so far ends at `until`. */
+static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t opened, uint64_t until)
+{
+	uint64_t after = opened - sched->mark_ns[mark % SCHED_MARKS];
+
+	return until > after ? until - after : 0;
+}
+
 /*
- * Marks against predictions: when work is late, says so to those who wait for us to be dry; when all marked work
- * is done, says that too. Returns when to look again, 0 = nothing is under way that a mark will tell about.
+ * The holder's marks against its predictions: moves the predicted end when a mark is late, and sees the end itself, so
+ * that those who wait know. Returns when to look again, 0 = no mark will tell more.
  */
 static uint64_t look_at_marks(struct sched *sched, uint64_t now_ns)
 {
-	uint32_t done = LOAD(sched->done);
-	uint64_t left, until, at = 0;
+	struct slot_sm *sm = sched->slot_sm;
+	uint32_t done = LOAD(sched->done), last;
+	uint64_t opened, until, due, at = 0;
 
 	lock(sched);
-	if (done != sched->done_seen) {
-		sched->done_seen = done;
-		sched->done_at_ns = now_ns;
+	opened = sched->issued_ns - sched->closed_ns;
+	until = LOAD(&sm->busy_until_ns);
+	last = sched->mark;
+	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
+		last--;
+	if (last == done) {
+		uint64_t tail = opened - sched->mark_ns[done % SCHED_MARKS];
+
+		if (LOAD(&sm->unsure) && until > now_ns + tail)
+			until = now_ns + tail;
+	} else {
+		due = mark_due(sched, done + 1, opened, until);
+		if (now_ns >= due + SCHED_LATE_NS)
+			until += now_ns - due;
+		/* The last but one tells how late the end will be; the last is the end. */
+		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS : until;
+		if (at < now_ns + SCHED_POLL_NS)
+			at = now_ns + SCHED_POLL_NS;
 	}
-	until = LOAD(&sched->slot_sm->busy_until_ns);
-	if (done != sched->mark) {
-		left = sched->issued_ns - sched->closed_ns;
-		left = left > sched->mark_ns[done % SCHED_MARKS] ? left - sched->mark_ns[done % SCHED_MARKS]
-								 : 0;
-		at = sched->done_at_ns + left;
-		if (left && at < now_ns + SCHED_LATE_NS)
-			at = now_ns + SCHED_LATE_NS;
-		if (left && until < at)
-			STORE(&sched->slot_sm->busy_until_ns, at);
-		at = left ? at : 0;
-	}
+	STORE(&sm->busy_until_ns, until);
+	STORE(&sm->unsure, last != done);
 	unlock(sched);
 	return at;
 }
@@ -182,6 +197,13 @@ static void end_turn(struct sched *sched, uint64_t now_ns)
 int sched_is_dense(const struct sched *sched)
 {
 	return LOAD(&sched->density_bp) >= DENSE_BP;
+}
+
+int sched_is_shared(const struct sched *sched)
+{
+	if (!sched->use_turns)
+		return 0;
+	return LOAD(&sched->turns.file->turn.until_ns) != 0 || turn_contended(&sched->turns);
 }
 
 /* Puts a launch behind the gate. Under the lock. */
@@ -329,7 +351,8 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, (uint64_t)delta_ns,
 				  memory_order_relaxed);
 	if (cap && cap < QUOTA_SM_NONE)
-		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap);
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap,
+			      BUCKET_BURST_SHARED_NS);
 	if (delta_ns > 0)
 		turn_charge(&sched->turns, (uint64_t)delta_ns);
 }
@@ -382,8 +405,9 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	pay(sched, paid, now_ns);
 	if (LOAD(&sched->flowing) == word)
 		return 0;
-	look = LOAD(&sched->slot_sm->busy_until_ns);
-	return look > now_ns + TURN_EARLY_NS ? look - TURN_EARLY_NS : now_ns + TURN_EARLY_NS;
+	/* What is left closed waits for the next lease, or for room in this one. */
+	look = LOAD(&sched->turns.file->turn.until_ns);
+	return look > now_ns + SCHED_LATE_NS ? look : now_ns + SCHED_LATE_NS;
 }
 
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
@@ -393,11 +417,15 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	*ret_wake = 0;
 	if (sched->use_turns && sched->closed_launches)
 		next = tick_gate(sched, now_ns, ret_wake);
-	if (sched->use_turns && LOAD(&sched->turns.file->turn.until_ns)) {
+	if (sched->use_turns && LOAD(&sched->turns.file->turn.until_ns) &&
+	    turn_is_ours(&sched->turns)) {
+		uint32_t unsure = LOAD(&sched->slot_sm->unsure);
 		uint64_t at = look_at_marks(sched, now_ns);
 
 		if (at && (next == 0 || at < next))
 			next = at;
+		if (unsure && !at && *ret_wake == 0)
+			turn_must_yield(&sched->turns, now_ns, ret_wake);
 	}
 	if (LOAD(&sched->pending_ns) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
 	    LOAD(&sched->flowing) == LOAD(sched->owner))

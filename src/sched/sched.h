@@ -30,7 +30,8 @@
 #define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
 #define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
 #define SCHED_MARKS	    256u     /* marks under way that can be told apart */
-#define SCHED_LATE_NS	    100000u  /* late work is looked at again after this */
+#define SCHED_LATE_NS	    50000u   /* a mark later than this moves the predicted end */
+#define SCHED_POLL_NS	    25000u   /* how often the last mark is looked for */
 #define SCHED_QUEUE_MAX	    600u     /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
@@ -66,8 +67,6 @@ struct sched {
 	_Atomic uint32_t *done; /* highest mark passed: pinned memory, like `open` */
 	_Atomic uint32_t done_word;
 	uint32_t mark;		 /* last one issued */
-	uint32_t done_seen;
-	uint64_t done_at_ns;	 /* when done_seen was first seen */
 	uint64_t issued_ns;	 /* all predicted work ever handed to the driver */
 	uint64_t marked_ns;	 /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
@@ -136,6 +135,9 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);
  * to be called again (0 = only when kicked). *ret_wake as in struct admit_result.
  */
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
+
+/* 1 when another process may have the device, now or by turns. */
+int sched_is_shared(const struct sched *sched);
 
 /* 1 when the program keeps the device busy on its own: waiting on the host then costs it nothing. */
 int sched_is_dense(const struct sched *sched);

@@ -91,30 +91,28 @@ static unsigned first_in_line(const struct turns *turns, unsigned self)
 	return best;
 }
 
-/* The present of virtual time: what the holder's group has now, or had when it last took the turn. */
-static uint64_t present(const struct turns *turns, unsigned holder)
+/*
+ * The present of virtual time moves to what a group has when it takes the turn, when its lease is renewed, and when
+ * somebody first asks for a device that it had for itself. Not during its turn: who waits meanwhile must not
+ * lose what the holder uses up.
+ */
+static void set_present(const struct turns *turns, unsigned holder)
 {
-	uint64_t clock = LOAD(&turns->file->turn.vclock_ns);
+	const struct group *group = group_of(turns, holder);
 
-	if (holder != NOBODY) {
-		const struct group *group = group_of(turns, holder);
-		uint64_t vtime = group ? LOAD(&group->sm.vtime_ns) : 0;
-
-		if (vtime > clock)
-			clock = vtime;
-	}
-	return clock;
+	if (group)
+		STORE(&turns->file->turn.vclock_ns, LOAD(&group->sm.vtime_ns));
 }
 
 /* A newcomer or sleeper starts at the present, give or take a little: no credit from long ago. */
-static void join_line(const struct turns *turns, uint64_t now_ns, unsigned holder)
+static void join_line(const struct turns *turns, uint64_t now_ns)
 {
 	struct group *group = group_of(turns, turns->slot);
 	uint64_t clock, floor, vtime;
 
 	if (LOAD(&turns->file->slot[turns->slot].sm.want) || !group)
 		return;
-	clock = present(turns, holder);
+	clock = LOAD(&turns->file->turn.vclock_ns);
 	floor = clock > TURN_LAG_NS ? clock - TURN_LAG_NS : 0;
 	vtime = LOAD(&group->sm.vtime_ns);
 	if (vtime < floor)
@@ -122,21 +120,36 @@ static void join_line(const struct turns *turns, uint64_t now_ns, unsigned holde
 	want_set(turns, now_ns);
 }
 
+/* What we hand to the device now starts when the last holder's work is done and the contexts are changed. */
+static void start_after(const struct turns *turns, unsigned last, uint64_t now_ns)
+{
+	struct slot_sm *mine = &turns->file->slot[turns->slot].sm;
+	uint64_t start = now_ns, its;
+
+	if (last == NOBODY || last == turns->slot)
+		return;
+	its = LOAD(&turns->file->slot[last].sm.busy_until_ns);
+	if (its > start && its < now_ns + TURN_DRAIN_NS)
+		start = its;
+	start += TURN_SWITCH_NS;
+	if (LOAD(&mine->busy_until_ns) < start)
+		STORE(&mine->busy_until_ns, start);
+}
+
 static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64_t *ret_word)
 {
 	struct turn *turn = &turns->file->turn;
 	uint64_t word = ((old >> 16) + 1) << 16 | (turns->slot + 1);
-	uint64_t clock;
 
 	if (!atomic_compare_exchange_strong_explicit(&turn->owner, &old, word, memory_order_acq_rel,
 						     memory_order_acquire))
 		return 0;
 	turn_forget(turns);
+	start_after(turns, owner_slot(old), now_ns);
 	STORE(&turn->since_ns, now_ns);
 	STORE(&turn->until_ns, first_in_line(turns, NOBODY) != NOBODY ? now_ns + TURN_QUANTUM_NS
 								      : 0);
-	clock = present(turns, turns->slot);
-	STORE(&turn->vclock_ns, clock);
+	set_present(turns, turns->slot);
 	atomic_fetch_add_explicit(&turn->switches, 1, memory_order_relaxed);
 	*ret_word = word;
 	return 1;
@@ -155,6 +168,8 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	end = since + quantum > now_ns ? since + quantum : now_ns;
 	if (end > now_ns + quantum)
 		end = now_ns + quantum; /* a since from the future is damage */
+	if (until == 0)
+		set_present(turns, holder);
 	if (until == 0 || until > end) {
 		atomic_compare_exchange_strong(&turn->until_ns, &until, end);
 		until = end;
@@ -162,11 +177,16 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	return until;
 }
 
-/* 1 when the holder's predicted work is done. */
+/*
+ * 1 when the holder has nothing on the device. Not while a mark is still to come: the end is then seen, not
+ * guessed, since another context that becomes runnable too early costs two more switches.
+ */
 static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
 {
 	uint64_t grace = LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
 
+	if (LOAD(&sm->unsure))
+		grace = TURN_DRAIN_NS;
 	return LOAD(&sm->busy_until_ns) + grace <= now_ns;
 }
 
@@ -177,8 +197,10 @@ static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t un
 
 	if (first_in_line(turns, holder) != holder)
 		return 0;
-	if (atomic_compare_exchange_strong(&turn->until_ns, &until, now_ns + TURN_QUANTUM_NS))
+	if (atomic_compare_exchange_strong(&turn->until_ns, &until, now_ns + TURN_QUANTUM_NS)) {
 		STORE(&turn->since_ns, now_ns);
+		set_present(turns, holder);
+	}
 	return 1;
 }
 
@@ -198,13 +220,16 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 	if (now_ns >= until) {
 		if (lease_goes_on(turns, holder, until, now_ns))
 			return now_ns + TURN_QUANTUM_NS;
-		if (busy_until <= now_ns + TURN_EARLY_NS || now_ns >= until + TURN_DRAIN_NS)
+		if (now_ns >= until + TURN_DRAIN_NS)
 			return 0;
-		until = busy_until - TURN_EARLY_NS;
-		return until < now_ns + TURN_DRAIN_NS ? until : now_ns + TURN_DRAIN_NS;
+		if (busy_until <= now_ns)
+			return LOAD(&sm->unsure) ? now_ns + TURN_POLL_NS : 0;
+		return busy_until < until + TURN_DRAIN_NS ? busy_until : until + TURN_DRAIN_NS;
 	}
 	/* Whichever comes first: it runs dry, or its lease is over. */
 	busy_until += LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
+	if (busy_until <= now_ns)
+		busy_until = now_ns + TURN_POLL_NS;
 	return busy_until < until ? busy_until : until;
 }
 
@@ -227,8 +252,8 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 			return TURN_HELD;
 		}
 	}
-	join_line(turns, now_ns, holder);
 	look = relief_at(turns, holder, now_ns);
+	join_line(turns, now_ns);
 	first = first_in_line(turns, turns->slot);
 	if (look == 0 && first == turns->slot && take(turns, word, now_ns, ret_word))
 		return TURN_HELD;
@@ -285,6 +310,11 @@ uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate)
 	if (busy_until < limit)
 		return 0;
 	return busy_until >= until ? until : busy_until - TURN_AHEAD_NS;
+}
+
+int turn_is_ours(const struct turns *turns)
+{
+	return owner_slot(LOAD(&turns->file->turn.owner)) == turns->slot;
 }
 
 int turn_contended(const struct turns *turns)

@@ -28,7 +28,8 @@
 #define TURN_SYNC_GRACE_NS   500000ull	 /* while a thread of the holder waits for the device, its work is
 					    late rather than done: another context ran meanwhile */
 #define TURN_AHEAD_NS	     1000000ull	 /* work the holder may have queued while others want the device */
-#define TURN_EARLY_NS	     60000ull	 /* taken this long before the predicted end: hides the hand-over */
+#define TURN_POLL_NS	     40000ull	 /* a waiter looks this often once the end is due */
+#define TURN_SWITCH_NS	     140000ull	 /* what the driver needs to change contexts: our work starts later */
 #define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */
 #define TURN_SLOW_NS	     500000ull	 /* a chosen successor that does not act is passed over */
 #define TURN_LAG_NS	     10000000ull /* how far behind the present a group may start, per weight 100 */
@@ -54,6 +55,8 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 
 /* The holder looks: 1 when its lease is over and somebody else comes first. Renews it otherwise. */
 int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wake);
+
+int turn_is_ours(const struct turns *turns);
 
 /* 1 when some other process wants the device or holds it. */
 int turn_contended(const struct turns *turns);

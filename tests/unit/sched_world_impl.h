@@ -180,7 +180,7 @@ static void host_step(struct world *w, struct process_model *p)
 		p->asked_at = w->now;
 		p->cost = cost_launch(cost, &sample);
 		if (sample)
-			sched_correct(&p->sched, cost_sampled(cost, p->kernel_ns, p->cost), w->now);
+			sched_correct(&p->sched, cost_sampled(cost, p->kernel_ns, p->cost, 0), w->now);
 		p->cost = atomic_load(&cost->mean_ns) ? atomic_load(&cost->mean_ns) : p->cost;
 		p->charged = 1;
 		if (sched_flows(&p->sched, p->cost)) {
