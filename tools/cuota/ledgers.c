@@ -28,7 +28,7 @@ static int add(struct ledger_list *list, const char *dir, const char *name)
 		return error_set(&entry->problem, ENAMETOOLONG, "the path is too long"), 0;
 	rc = ledger_open_read(entry->path, &entry->ledger, &entry->problem);
 	if (rc && !entry->problem.text[0])
-		error_set(&entry->problem, -rc, "%s", strerror(-rc));
+		error_set(&entry->problem, -rc, "%s: %s", entry->path, strerror(-rc));
 	return 0;
 }
 

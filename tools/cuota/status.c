@@ -93,7 +93,7 @@ static int damaged(const struct snapshot *snapshot)
 	for (unsigned g = 0; g < snapshot->gpu_count; g++) {
 		if (!snapshot->gpus[g].problem.text[0])
 			continue;
-		cli_error("%s: %s", snapshot->gpus[g].ledger_path, snapshot->gpus[g].problem.text);
+		cli_error("%s", snapshot->gpus[g].problem.text);
 		count++;
 	}
 	return count;
