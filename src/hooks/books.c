@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "hooks/driver_bytes.h"
+#include "hooks/ipc.h"
 #include "hooks/mem_call.h"
 #include "memory/spin.h"
 
@@ -59,6 +60,7 @@ void books_keep(struct device_tenant *tenant)
 
 	if (!memory)
 		return;
+	share_keep(memory, tenant);
 	if (!used || atomic_exchange(&memory->books_busy[tenant->ordinal], 1))
 		return;
 	if (!driver_bytes_of_process(tenant, &driver)) {

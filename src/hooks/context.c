@@ -180,7 +180,7 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
 /* All that lived in it is the device's again. */
 static void ended(struct memory *memory, CUcontext context)
 {
-	memory_end_context(memory, (uint64_t)(uintptr_t)context, mem_member_of);
+	memory_end_context(memory, (uint64_t)(uintptr_t)context, mem_leave);
 	local_memory_forget();
 }
 

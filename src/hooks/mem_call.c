@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "hooks/context.h"
+#include "hooks/ipc.h"
 
 static struct memory *_Atomic process_memory;
 
@@ -39,8 +40,15 @@ struct member *mem_member_of(unsigned device)
 	return tenant ? &tenant->member : NULL;
 }
 
+/* Memory that others hold stays charged to us as long as they do (ipc.c). */
 void mem_leave(struct memory *memory, const struct charge *entry)
 {
+	if (entry->space == AT_IMPORT) {
+		share_import_ended(memory, entry);
+		return;
+	}
+	if (entry->flags & CHARGE_EXPORTED)
+		share_own_ended(memory, entry);
 	memory_leave(memory, mem_member_of(entry->device), entry);
 }
 

@@ -179,8 +179,11 @@ void mem_pools_forget_frees(struct memory *memory, unsigned device)
  */
 int mem_take_address(struct memory *memory, uint64_t address, struct charge *ret)
 {
-	if (charges_flag(memory->charges, AT_ADDRESS, address, CHARGE_FREED, 0, ret) ||
-	    ret->flags & CHARGE_FREED)
+	if (charges_flag(memory->charges, AT_ADDRESS, address, CHARGE_FREED, 0, ret))
+		return atomic_load_explicit(&memory->imports, memory_order_relaxed)
+			       ? charges_take(memory->charges, AT_IMPORT, address, ret)
+			       : -1;
+	if (ret->flags & CHARGE_FREED)
 		return -1;
 	if (ret->kind == CHARGE_POOL)
 		return 0;

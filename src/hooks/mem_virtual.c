@@ -4,6 +4,7 @@
  *
  * The device is the property struct's, never the current context's: there may be none.
  */
+#include "hooks/ipc.h"
 #include "hooks/mem_call.h"
 #include "hooks/mem_virtual.h"
 
@@ -141,12 +142,16 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	}
 }
 
-/* Whose the memory is has not changed; a later last release here must think of others who have it. */
 void mem_object_refund(struct memory *memory, const struct charge *object)
 {
 	struct member *member = mem_member_of(object->device);
 
-	(void)memory;
-	if (member && !(object->flags & CHARGE_IMPORTED))
+	if (object->flags & CHARGE_IMPORTED) {
+		share_import_ended(memory, object);
+		return;
+	}
+	if (object->flags & CHARGE_EXPORTED)
+		share_own_ended(memory, object);
+	if (member)
 		ledger_refund(member, CHARGE_VIRTUAL, object->bytes);
 }

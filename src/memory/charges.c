@@ -225,6 +225,19 @@ int charges_flag(struct charges *charges, enum charge_space space, uint64_t key,
 	return entry ? 0 : -ENOENT;
 }
 
+int charges_put_within(struct charges *charges, enum charge_space space, uint64_t key,
+		       uint64_t within)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry)
+		entry->within = within;
+	spin_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
 size_t charges_collect(struct charges *charges, struct charges_walk *walk, int take,
 		       charges_match *match, void *arg, struct charge *ret, size_t room)
 {

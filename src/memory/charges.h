@@ -79,6 +79,10 @@ int charges_ref(struct charges *charges, const struct charge *entry);
 int charges_flag(struct charges *charges, enum charge_space space, uint64_t key, uint8_t set,
 		 uint8_t clear, struct charge *ret);
 
+/* Sets what an entry is within. 0, or -ENOENT. */
+int charges_put_within(struct charges *charges, enum charge_space space, uint64_t key,
+		       uint64_t within);
+
 /* A walk over all entries, which may remove as it goes. Start with a zeroed one. */
 struct charges_walk {
 	unsigned shard;

@@ -119,6 +119,7 @@ static int lives_in(const struct charge *entry, void *arg)
 {
 	switch (entry->space) {
 	case AT_ADDRESS: return entry->kind != CHARGE_POOL && entry->owner == *(uint64_t *)arg;
+	case AT_IMPORT:
 	case AT_ARRAY:
 	case AT_MIPMAP:
 	case AT_MODULE:
@@ -130,7 +131,7 @@ static int lives_in(const struct charge *entry, void *arg)
 }
 
 void memory_end_context(struct memory *memory, uint64_t context,
-			struct member *(*member_of)(unsigned device))
+			void (*leave)(struct memory *memory, const struct charge *entry))
 {
 	struct charges_walk walk = {0};
 	struct charge batch[64];
@@ -139,6 +140,6 @@ void memory_end_context(struct memory *memory, uint64_t context,
 	do {
 		count = charges_collect(memory->charges, &walk, 1, lives_in, &context, batch, 64);
 		for (size_t i = 0; i < count; i++)
-			memory_leave(memory, member_of(batch[i].device), &batch[i]);
+			leave(memory, &batch[i]);
 	} while (count);
 }

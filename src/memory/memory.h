@@ -15,6 +15,7 @@
 #include "memory/hold.h"
 #include "memory/objects.h"
 #include "memory/pools.h"
+#include "memory/shares.h"
 
 enum { MEMORY_DEVICES = 64 };
 
@@ -27,6 +28,9 @@ struct memory {
 		freed_entries; /* AT_ADDRESS entries that wait for their block to come again */
 	_Atomic uint64_t committed_bytes
 		[MEMORY_DEVICES]; /* charged for what the driver may take later: heaps, globals */
+	struct shares shares[MEMORY_DEVICES];
+	_Atomic uint32_t shares_lock;
+	_Atomic uint32_t imports; /* AT_IMPORT entries ever made; 0: frees need not look for them */
 	_Atomic uint32_t books_busy[MEMORY_DEVICES];
 	_Atomic uint32_t lock, ready;
 };
@@ -59,8 +63,8 @@ void memory_leave(struct memory *memory, struct member *member, const struct cha
 /* The driver would not let go: the entry stands as before. */
 void memory_put_back(struct memory *memory, const struct charge *entry);
 
-/* A context is gone, and with it all that lived in it. member_of gives each device's account. */
+/* A context is gone, and with it all that lived in it: leave() is called for each entry taken off. */
 void memory_end_context(struct memory *memory, uint64_t context,
-			struct member *(*member_of)(unsigned device));
+			void (*leave)(struct memory *memory, const struct charge *entry));
 
 #endif
