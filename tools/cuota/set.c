@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/group_name.h"
 #include "base/size.h"
 #include "ledgers.h"
 #include "snapshot.h"
+
+enum { KEY_RESET = 0x100 };
 
 static const struct argp_option options[] = {
 	{"mem", 'm', "SIZE", 0, "memory cap of the group on each GPU: 8G, 50%, none", 0},
@@ -20,11 +23,13 @@ static const struct argp_option options[] = {
 	{"sm", 's', "PERCENT", 0, "SM-time cap: 30, 30%, none", 0},
 	{"weight", 'w', "N", 0, "share when groups compete, 1..10000", 0},
 	{"priority", 'P', "CLASS", 0, "high, normal or low", 0},
+	{"reset", KEY_RESET, NULL, 0, "forget what was set: back to what its members asked for", 0},
 	{0},
 };
 
 struct input {
 	const char *group, *mem, *mem_process, *sm, *weight, *priority;
+	int reset;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -32,6 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct input *in = state->input;
 
 	switch (key) {
+	case KEY_RESET: in->reset = 1; return 0;
 	case 'm': in->mem = arg; return 0;
 	case 'p': in->mem_process = arg; return 0;
 	case 's': in->sm = arg; return 0;
@@ -45,7 +51,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!in->group)
 			argp_error(state, "no group given");
-		if (!in->mem && !in->mem_process && !in->sm && !in->weight && !in->priority)
+		if (!in->mem && !in->mem_process && !in->sm && !in->weight && !in->priority &&
+		    !in->reset)
 			argp_error(state, "nothing to set");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
@@ -178,6 +185,48 @@ static int may_change(const struct place *place, const char *group)
 	return 0;
 }
 
+/*
+ * An empty file says nothing and tells the members to look; then it may go, too. -ENOENT when nothing was set.
+ */
+static int limits_remove(const char *dir, const char *group, struct error *err)
+{
+	static const struct quota nothing;
+	char path[PATH_MAX + GROUP_NAME_BYTES + 16];
+	int rc = group_name_check(group, err);
+
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "%s/limits/%s.limits", dir, group);
+	if (unlink(path))
+		return error_set(err, errno, "%s: %s", path, strerror(errno));
+	rc = limits_write(dir, group, &nothing, err);
+	if (!rc && unlink(path))
+		rc = error_set(err, errno, "%s: %s", path, strerror(errno));
+	return rc;
+}
+
+/* What was set lasts longer than the group, so it may be forgotten when no member is left. */
+static int reset_all(const char *group)
+{
+	struct cli_dirs dirs;
+	struct error err = {""};
+	int failed = 0, found = 0;
+
+	cli_ledger_dirs(&dirs);
+	for (unsigned i = 0; i < dirs.count; i++) {
+		int rc = limits_remove(dirs.path[i], group, &err);
+
+		found |= !rc;
+		if (!rc || rc == -ENOENT)
+			continue;
+		cli_error("%s", err.text);
+		failed = 1;
+	}
+	if (!found && !failed)
+		cli_error("nothing was set for group '%s'", group);
+	return found && !failed ? CLI_OK : CLI_FAILED;
+}
+
 int command_set(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -196,6 +245,8 @@ int command_set(int argc, char **argv)
 	char used[16], cap[16];
 
 	cli_parse(&argp, argc, argv, CLI_USAGE, &in);
+	if (in.reset)
+		return reset_all(in.group);
 	if (find_group(in.group, &place))
 		return CLI_FAILED;
 	if (parse_quota(&in, place.device_bytes, &quota))

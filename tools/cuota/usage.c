@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "ledger/journal.h"
 #include "snapshot.h"
 
 static const char *const by_names[] = {"user", "group", "job", "gpu", "command"};
@@ -172,11 +172,42 @@ static void cut(struct books *books, double until_s)
 	books->sample_count = kept;
 }
 
+/*
+ * Who was killed left no record yet, unless somebody has taken the slot back since. Where we may write the
+ * ledgers we do that first; where not, those records come later.
+ */
+static void take_back_dead(void)
+{
+	struct ledger_list list;
+
+	if (ledgers_open(&list, NULL))
+		return;
+	for (unsigned i = 0; i < list.count; i++) {
+		const char *slash = strrchr(list.entries[i].path, '/');
+		struct ledger ledger;
+		char dir[PATH_MAX];
+
+		if (list.entries[i].problem.text[0])
+			continue;
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - list.entries[i].path),
+			 list.entries[i].path);
+		if (ledger_open(dir, list.entries[i].ledger.uuid, &ledger, NULL))
+			continue;
+		journal_setup(dir);
+		ledger_reap(&ledger);
+		ledger_close(&ledger);
+	}
+	ledgers_close(&list);
+}
+
 static int read_all(const struct usage_options *in, struct books *books)
 {
 	struct snapshot snapshot;
 	struct error err = {""};
-	int rc = snapshot_read(&snapshot, &err);
+	int rc;
+
+	take_back_dead();
+	rc = snapshot_read(&snapshot, &err);
 
 	if (!rc) {
 		rc = books_read(&snapshot.dirs, BOOKS_ENDS | BOOKS_SAMPLES, in->since_s, 0, books,
