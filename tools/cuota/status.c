@@ -39,11 +39,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* Asked for groups, a GPU that has none of them is left out. */
+static int has_wanted_group(const struct status_options *in, const struct gpu_state *gpu)
+{
+	for (unsigned i = 0; i < gpu->group_count; i++)
+		if (status_wants_group(in, gpu->groups[i].view))
+			return 1;
+	return 0;
+}
+
 int status_wants_gpu(const struct status_options *in, const struct gpu_state *gpu)
 {
 	char *end;
 	long index;
 
+	if (in->group_count && !has_wanted_group(in, gpu))
+		return 0;
 	if (!in->gpu)
 		return 1;
 	index = strtol(in->gpu, &end, 10);
@@ -67,7 +78,7 @@ static int check_names(const struct snapshot *snapshot, const struct status_opti
 
 	for (unsigned g = 0; g < snapshot->gpu_count; g++)
 		gpus += status_wants_gpu(in, &snapshot->gpus[g]);
-	if (in->gpu && !gpus) {
+	if (in->gpu && !in->group_count && !gpus) {
 		cli_error("no GPU '%s'", in->gpu);
 		return -ENOENT;
 	}
