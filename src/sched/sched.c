@@ -27,6 +27,8 @@ static void point(struct sched *sched)
 	/* What the seat's last owner left behind is not ours. */
 	turn_forget(&sched->turns);
 	STORE(&sched->slot_sm->in_sync, 0);
+	STORE(&sched->slot_sm->resting, 0);
+	STORE(&sched->slot_sm->unsure, 0);
 	STORE(&sched->slot_sm->busy_until_ns, 0);
 }
 
@@ -296,13 +298,17 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_n
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {
 			ret->for_cap = 1;
-			if (sched->use_turns && sched->closed_launches == 0)
+			if (sched->use_turns && sched->closed_launches == 0) {
 				turn_forget(&sched->turns);
+				turn_rest(&sched->turns, &ret->wake);
+			}
 			return ADMIT_WAIT;
 		}
 	}
-	if (sched->use_turns)
+	if (sched->use_turns) {
+		turn_resume(&sched->turns);
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
+	}
 	if (what == ADMIT_GO) {
 		uint64_t paid = pay_pending(sched, now_ns);
 
@@ -395,9 +401,13 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 
 	if (cap && cap < QUOTA_SM_NONE) {
 		look = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, SCHED_BATCH_NS);
-		if (look)
+		if (look) {
+			turn_forget(&sched->turns);
+			turn_rest(&sched->turns, ret_wake);
 			return look;
+		}
 	}
+	turn_resume(&sched->turns);
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
 	if (open_chunks(sched, now_ns, &paid))

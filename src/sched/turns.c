@@ -185,6 +185,8 @@ static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
 {
 	uint64_t grace = LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
 
+	if (LOAD(&sm->resting))
+		grace = 0;
 	if (LOAD(&sm->unsure))
 		grace = TURN_DRAIN_NS;
 	return LOAD(&sm->busy_until_ns) + grace <= now_ns;
@@ -195,7 +197,7 @@ static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t un
 {
 	struct turn *turn = &turns->file->turn;
 
-	if (first_in_line(turns, holder) != holder)
+	if (LOAD(&turns->file->slot[holder].sm.resting) || first_in_line(turns, holder) != holder)
 		return 0;
 	if (atomic_compare_exchange_strong(&turn->until_ns, &until, now_ns + TURN_QUANTUM_NS)) {
 		STORE(&turn->since_ns, now_ns);
@@ -217,6 +219,8 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 		return 0;
 	busy_until = LOAD(&sm->busy_until_ns);
 	until = lease_end(turns, holder, now_ns);
+	if (LOAD(&sm->resting) && until > now_ns)
+		until = now_ns;
 	if (now_ns >= until) {
 		if (lease_goes_on(turns, holder, until, now_ns))
 			return now_ns + TURN_QUANTUM_NS;
@@ -295,6 +299,30 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 		return 0;
 	*ret_wake = first + 1;
 	return 1;
+}
+
+void turn_rest(const struct turns *turns, unsigned *ret_wake)
+{
+	struct slot_sm *sm = &turns->file->slot[turns->slot].sm;
+	unsigned first;
+
+	*ret_wake = 0;
+	if (LOAD(&sm->resting))
+		return;
+	STORE(&sm->resting, 1);
+	if (!turn_is_ours(turns))
+		return;
+	first = first_in_line(turns, NOBODY);
+	if (first != NOBODY)
+		*ret_wake = first + 1;
+}
+
+void turn_resume(const struct turns *turns)
+{
+	struct slot_sm *sm = &turns->file->slot[turns->slot].sm;
+
+	if (LOAD(&sm->resting))
+		STORE(&sm->resting, 0);
 }
 
 uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate)

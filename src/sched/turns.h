@@ -67,6 +67,13 @@ int turn_contended(const struct turns *turns);
  */
 uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate);
 
+/*
+ * The group waits for its cap: whoever is next may come as soon as our work is done. *ret_wake: the first in line, who
+ * should look again, when the turn is ours. turn_resume() ends it.
+ */
+void turn_rest(const struct turns *turns, unsigned *ret_wake);
+void turn_resume(const struct turns *turns);
+
 /* Takes back our want flag (a waiter gave up). */
 void turn_forget(const struct turns *turns);
 
