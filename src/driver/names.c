@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
+#include "driver/text.h"
 #include "driver/cuda_abi.h" /* rows depend on CUDA_VERSION */
 
 #define NAME_SLOTS 2048u /* a power of two */
@@ -55,7 +55,7 @@ static void insert(const struct known *row)
 		const struct known *held = NULL;
 
 		if (atomic_compare_exchange_strong(slot, &held, row) ||
-		    strcmp(held->text, row->text) == 0)
+		    text_same(held->text, row->text))
 			return;
 	}
 }
@@ -77,7 +77,7 @@ enum name_kind name_kind(const char *name)
 
 		if (!held)
 			return NAME_OTHER;
-		if (strcmp(held->text, name) == 0)
+		if (text_same(held->text, name))
 			return held->kind;
 	}
 }

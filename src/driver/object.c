@@ -5,9 +5,11 @@
 #include "driver/object.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/auxv.h>
+
+#include "driver/text.h"
 
 /* ld.so rewrites these entries to addresses in place, except in the objects it maps read-only (vdso). */
 static const void *dynamic_address(const struct object *object, ElfW(Addr) value)
@@ -92,11 +94,32 @@ static int visit_info(struct dl_phdr_info *info, size_t bytes, void *data)
 	return usable(&object) ? walk->visit(&object, walk->data) : 0;
 }
 
+/*
+ * The C library's own dl_iterate_phdr: a sanitizer in the program replaces it, and is asked for names before
+ * its replacement is ready.
+ */
+typedef int iterate_phdr(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+static iterate_phdr *find_iterate(void)
+{
+	static _Atomic(iterate_phdr *) kept;
+	iterate_phdr *found = atomic_load_explicit(&kept, memory_order_relaxed);
+	struct object libc;
+
+	for (struct link_map *map = found ? NULL : object_first_map(); map; map = map->l_next)
+		if (!object_of_map(map, &libc) && text_same(libc.soname, "libc.so.6"))
+			found = (iterate_phdr *)object_symbol(&libc, "dl_iterate_phdr");
+	if (!found)
+		found = dl_iterate_phdr;
+	atomic_store_explicit(&kept, found, memory_order_relaxed);
+	return found;
+}
+
 void object_each(int (*visit)(const struct object *object, void *data), void *data)
 {
 	struct walk walk = {.visit = visit, .data = data};
 
-	dl_iterate_phdr(visit_info, &walk);
+	find_iterate()(visit_info, &walk);
 }
 
 static int take(const struct object *object, void *data)
@@ -109,7 +132,7 @@ int object_of_address(const void *address, struct object *ret)
 {
 	struct walk walk = {.visit = take, .data = ret, .holding = address};
 
-	return address && dl_iterate_phdr(visit_info, &walk) ? 0 : -ENOENT;
+	return address && find_iterate()(visit_info, &walk) ? 0 : -ENOENT;
 }
 
 int object_program(struct object *ret)
@@ -127,7 +150,7 @@ static int take_named(const struct object *object, void *data)
 {
 	struct named *named = data;
 
-	if (strcmp(named->soname, object->soname) != 0)
+	if (!text_same(named->soname, object->soname))
 		return 0;
 	*named->ret = *object;
 	return named->found = 1;
@@ -186,7 +209,7 @@ static const ElfW(Sym) * defined_as(const struct object *object, uint32_t index,
 
 	if (symbol->st_shndx == SHN_UNDEF || !symbol->st_value)
 		return NULL;
-	return strcmp(object->strings + symbol->st_name, name) == 0 ? symbol : NULL;
+	return text_same(object->strings + symbol->st_name, name) ? symbol : NULL;
 }
 
 static const ElfW(Sym) * find_gnu(const struct object *object, const char *name)

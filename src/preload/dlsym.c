@@ -13,6 +13,7 @@
 
 #include "driver/loader.h"
 #include "driver/lookup.h"
+#include "driver/text.h"
 #include "hooks/hooks.h"
 #include "preload/deepbind.h"
 #include "preload/scope.h"
@@ -21,17 +22,12 @@ extern void *dlsym(void *, const char *) __attribute__((visibility("default")));
 extern void *dlvsym(void *, const char *, const char *) __attribute__((visibility("default")));
 extern void *dlopen(const char *, int) __attribute__((visibility("default")));
 
-static int starts_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
-
 int dlsym_is_driver_part(const struct object *object, const void *address)
 {
-	return real_holds(address) || starts_with(object->soname, "libcuda.so") ||
-	       starts_with(object->soname, "libnvidia-ml.so") ||
-	       starts_with(object->soname, "libnvidia-ptxjitcompiler.so") ||
-	       starts_with(object->soname, "libcudadebugger.so");
+	return real_holds(address) || text_starts(object->soname, "libcuda.so") ||
+	       text_starts(object->soname, "libnvidia-ml.so") ||
+	       text_starts(object->soname, "libnvidia-ptxjitcompiler.so") ||
+	       text_starts(object->soname, "libcudadebugger.so");
 }
 
 /* Code that no object holds (a JIT's) counts as the program's, as for the C library. 0 or -ENOENT. */
@@ -47,9 +43,9 @@ static const char *soname_of(enum name_kind kind)
 
 static void *our_loader_function(const char *name)
 {
-	if (strcmp(name, "dlopen") == 0)
+	if (text_same(name, "dlopen"))
 		return (void *)dlopen;
-	return strcmp(name, "dlsym") == 0 ? (void *)dlsym : (void *)dlvsym;
+	return text_same(name, "dlsym") ? (void *)dlsym : (void *)dlvsym;
 }
 
 static void *swap_loader_function(void *found, const char *name)
@@ -57,7 +53,7 @@ static void *swap_loader_function(void *found, const char *name)
 	struct object object;
 
 	if (object_of_address(found, &object) ||
-	    (strcmp(object.soname, "libc.so.6") != 0 && strcmp(object.soname, "libdl.so.2") != 0))
+	    (!text_same(object.soname, "libc.so.6") && !text_same(object.soname, "libdl.so.2")))
 		return found;
 	return our_loader_function(name);
 }
