@@ -97,10 +97,11 @@ $(O)/exports.map: src/hooks/hooks.def src/preload/exports.in src/hooks/nvml.def
 	$(Q){ echo '{ global:'; sed -n 's/^\(HOOK\|NVML_HOOK\)(\([A-Za-z0-9_]*\).*/\t\2;/p' src/hooks/hooks.def src/hooks/nvml.def; cat src/preload/exports.in; echo 'local: *; };'; } > $@
 
 # Needs libc.so.6 and nothing else: what glibc before 2.34 keeps in libdl and libpthread is found at run time.
+# Never unloaded, since its thread runs in it; two segments instead of four cost every exec 12 us less.
 $(O)/libcuota.so: $(CORE_OBJ) $(call objs,$(PRELOAD_SRC)) $(O)/exports.map
 	$(call say,LINK)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,-soname,libcuota.so.0 -Wl,--version-script=$(O)/exports.map \
-		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now
+		-Wl,-Bsymbolic $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro,-z,now,-z,nodelete,-z,noseparate-code
 
 # ---- the command ---------------------------------------------------------------------------------
 
