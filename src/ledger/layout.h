@@ -102,7 +102,9 @@ struct slot_sm {
 	_Atomic uint64_t launches;
 	_Atomic uint32_t in_sync;    /* host threads blocked until device work is done */
 	_Atomic uint32_t unsure;     /* work is under way whose end a mark will tell */
-	_Atomic uint64_t reserved[8];
+	_Atomic uint32_t resting;    /* waits for its cap: takes no more of its turn */
+	uint32_t pad0;
+	_Atomic uint64_t reserved[7];
 };
 
 /*
