@@ -151,7 +151,7 @@ static int move_bytes(struct member *member, enum charge_kind kind, uint64_t fro
 
 	if (atomic_load_explicit(&member->lost, memory_order_relaxed) == 0 &&
 	    (atomic_load_explicit(&live->word, memory_order_acquire) & FUTEX_TID_MASK) !=
-		    member->tid)
+		    member->mark)
 		member_lose(member, "its owner's mark is gone");
 	if (here != there && !atomic_load_explicit(&member->lost, memory_order_relaxed)) {
 		code = move(member, here, there, cap_bytes);

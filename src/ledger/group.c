@@ -290,11 +290,11 @@ int group_enter(struct member *member, struct error *err)
 		if (enter_open(member, g, key, state))
 			return 0;
 	}
-	code = ledger_lock(ledger, member->tid, JOIN_TIMEOUT_NS);
+	code = ledger_lock(ledger, member->mark, JOIN_TIMEOUT_NS);
 	if (code != 0)
 		return error_set(err, code, "ledger %s: a stopped process holds the join lock",
 				 ledger->uuid);
 	code = enter_locked(member, key, err);
-	ledger_unlock(ledger);
+	ledger_unlock(ledger, member->mark);
 	return code;
 }

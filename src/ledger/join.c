@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/group_name.h"
 #include "base/log.h"
+#include "ledger/byte_lock.h"
 #include "ledger/futex.h"
 #include "ledger/live.h"
 #include "ledger/map.h"
@@ -83,19 +84,19 @@ static int claim_slot(struct member *member, struct error *err)
 {
 	struct ledger *ledger = member->ledger;
 	struct ledger_file *file = ledger->file;
-	uint64_t noise = (clock_now_ns() + member->tid) * 0x9e3779b97f4a7c15ull;
+	uint64_t noise = (clock_now_ns() + member->mark) * 0x9e3779b97f4a7c15ull;
 	unsigned n, i, first = (unsigned)(noise >> 40) % LEDGER_SLOTS;
 	uint32_t word;
 
 	for (n = 0; n < LEDGER_SLOTS; n++) {
 		i = (first + n) % LEDGER_SLOTS;
-		word = atomic_load(&file->live[i].word);
-		if ((word & FUTEX_TID_MASK) || !live_take(&file->live[i].word, word, member->tid))
+		word = live_word(ledger, i);
+		if ((word & FUTEX_TID_MASK) || !live_take(ledger, i, word, member->mark))
 			continue;
 		ledger_test_point(3);
 		slot_retire(ledger, i, 1);
 		if (!op_is_zero(atomic_load(&file->slot[i].op))) { /* somebody plays with it */
-			live_drop(&file->live[i].word);
+			live_drop(ledger, i, member->mark);
 			continue;
 		}
 		atomic_store(&file->slot[i].group, 0);
@@ -116,7 +117,7 @@ static int take_seat(struct member *member, const struct identity *who, struct e
 	write_identity(member, who);
 	code = group_enter(member, err);
 	if (code != 0)
-		live_drop(&member->ledger->file->live[member->slot].word);
+		live_drop(member->ledger, member->slot, member->mark);
 	return code;
 }
 
@@ -134,7 +135,7 @@ int ledger_join(struct ledger *ledger, const char *group, const struct quota *ce
 		if (code != 0)
 			return code;
 	}
-	code = live_begin(&ret->tid);
+	code = live_begin(&ret->mark);
 	if (code != 0)
 		return error_set(err, code, "robust list: %s", error_text(code));
 	ret->ledger = ledger;
@@ -167,12 +168,12 @@ static void leave_seat(struct member *member)
 	struct ledger_file *file = member->ledger->file;
 	_Atomic uint32_t *word = &file->live[member->slot].word;
 
-	if ((atomic_load(word) & FUTEX_TID_MASK) == member->tid) {
+	if ((atomic_load(word) & FUTEX_TID_MASK) == member->mark) {
 		slot_retire(member->ledger, member->slot, 1);
 		ledger_test_point(4);
 		atomic_store(&file->slot[member->slot].group, 0);
 	}
-	live_drop(word);
+	live_drop(member->ledger, member->slot, member->mark);
 }
 
 void ledger_leave(struct member *member)
@@ -195,6 +196,7 @@ static int follow_file(struct member *member, struct error *err)
 	int code;
 
 	leave_seat(member);
+	byte_lock_close(ledger); /* of the old file */
 	code = ledger_open(ledger->place.dir, ledger->uuid, &fresh, err);
 	if (code != 0)
 		return code;
@@ -206,8 +208,13 @@ static int follow_file(struct member *member, struct error *err)
 static int sit_again(struct member *member, int file_code, struct error *err)
 {
 	struct identity who;
+	uint32_t mark;
 	unsigned i;
-	int code = 0;
+	int code =
+		live_begin(&mark); /* the thread that joined may be gone, and this its successor */
+
+	if (code != 0)
+		return code;
 
 	if (file_code == -ESTALE) {
 		member_lose(member, "its file was replaced");
@@ -215,6 +222,7 @@ static int sit_again(struct member *member, int file_code, struct error *err)
 	} else {
 		leave_seat(member);
 	}
+	member->mark = mark;
 	if (code == 0) {
 		identify(&who);
 		code = take_seat(member, &who, err);
@@ -246,7 +254,7 @@ int member_tend(struct member *member, struct error *err)
 		ledger->place.dir[0] = '\0';
 		member_lose(member, "its file was cut short");
 	}
-	if ((atomic_load(&ledger->file->live[member->slot].word) & FUTEX_TID_MASK) != member->tid)
+	if ((atomic_load(&ledger->file->live[member->slot].word) & FUTEX_TID_MASK) != member->mark)
 		member_lose(member, "its owner's mark is gone");
 	if (file_code == -ESTALE || atomic_load(&member->lost)) {
 		member_lock(member);

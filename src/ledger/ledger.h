@@ -30,6 +30,7 @@ struct ledger {
 	int private_copy; /* no shared file could be had: caps hold within this process alone */
 	int read_only;
 	struct ledger_place place;
+	int lock_fd_plus_1; /* byte_lock.c: only where the kernel has no robust lists */
 	/* A word of a page that the kernel wipes in a forked child, who must not touch the rest. */
 	const _Atomic uint64_t *here;
 };
@@ -75,7 +76,7 @@ struct member {
 	struct ledger *ledger;
 	_Atomic unsigned slot, group; /* in range always; fixed until member_tend() moves them */
 	uint32_t generation;
-	uint32_t tid;		     /* of the service thread, as live.word holds it */
+	uint32_t mark;		     /* the service thread's, in live.word */
 	struct quota ceiling;	     /* the admin's policy: nothing raises it */
 	struct quota asked;	     /* the environment: `cuota set` may replace it */
 	struct quota limits;	     /* of a trusted limits file; all unset when there is none */
@@ -124,7 +125,7 @@ int member_is_ours(const struct member *member);
 void member_refresh(struct member *member);
 
 /*
- * The service thread's tick, about once a second (same thread as ledger_join): refreshes the
+ * The service thread's tick, about once a second (same thread as ledger_join, or its successor): refreshes the
  * limits, sees whether the file was cut or replaced, and joins again, charges included, when the
  * slot was lost. 0 when all is well or mended, else -errno of the attempt.
  */

@@ -13,8 +13,11 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "ledger/byte_lock.h"
 #include "ledger/futex.h"
 #include "ledger/protocol.h"
+
+#define LIST_LIMIT 2048 /* as many as the kernel looks at */
 
 struct entry {
 	struct entry *next;
@@ -31,7 +34,7 @@ struct thread {
 	struct list *list;
 	void *c_library_list; /* given back when the last word is dropped */
 	size_t c_library_bytes;
-	uint32_t tid;
+	uint32_t mark;
 };
 
 static __thread struct thread *this_thread; /* in a page wiped on fork: list is NULL in a child */
@@ -68,21 +71,24 @@ static int thread_make(void)
 	return 0;
 }
 
-int live_begin(uint32_t *ret_tid)
+int live_begin(uint32_t *ret_mark)
 {
 	int saved_errno = errno, code = thread_make();
 	void *head = NULL;
 	size_t bytes = 0;
 
-	if (code == 0 &&
-	    (syscall(SYS_get_robust_list, 0, &head, &bytes) != 0 || head != this_thread->list)) {
-		this_thread->c_library_list = head;
-		this_thread->c_library_bytes = bytes;
-		if (syscall(SYS_set_robust_list, this_thread->list, sizeof(struct list)) != 0)
-			code = -errno;
+	if (code == 0) {
+		this_thread->mark = (uint32_t)syscall(SYS_gettid);
+		if (syscall(SYS_get_robust_list, 0, &head, &bytes) != 0 ||
+		    head != this_thread->list) {
+			this_thread->c_library_list = head;
+			this_thread->c_library_bytes = bytes;
+			if (syscall(SYS_set_robust_list, this_thread->list, sizeof(struct list)) !=
+			    0)
+				this_thread->mark |= LIVE_BY_LOCK;
+		}
+		*ret_mark = this_thread->mark;
 	}
-	if (code == 0)
-		*ret_tid = this_thread->tid = (uint32_t)syscall(SYS_gettid);
 	errno = saved_errno;
 	return code;
 }
@@ -103,7 +109,8 @@ static struct entry *entry_of(_Atomic uint32_t *word)
 	return (struct entry *)((char *)word + LEDGER_SPAN);
 }
 
-int live_take(_Atomic uint32_t *word, uint32_t expected, uint32_t value)
+/* Swaps the word and puts it on the thread's list; `pending` tells the kernel of it in between. */
+static int take(_Atomic uint32_t *word, uint32_t expected, uint32_t value)
 {
 	struct list *list = this_thread->list;
 	struct entry *entry = entry_of(word);
@@ -124,7 +131,8 @@ int live_take(_Atomic uint32_t *word, uint32_t expected, uint32_t value)
 	return taken;
 }
 
-uint32_t live_drop(_Atomic uint32_t *word)
+/* To 0, unless somebody else's mark is there; returns what was there. */
+static uint32_t drop(_Atomic uint32_t *word, uint32_t mark)
 {
 	struct list *list = this_thread->list;
 	struct entry *entry = entry_of(word), *at;
@@ -133,7 +141,7 @@ uint32_t live_drop(_Atomic uint32_t *word)
 
 	list->pending = entry;
 	in_order();
-	for (at = &list->first, hops = 0; at->next != &list->first && hops < 2048; hops++) {
+	for (at = &list->first, hops = 0; at->next != &list->first && hops < LIST_LIMIT; hops++) {
 		if (at->next == entry) {
 			at->next = entry->next;
 			break;
@@ -143,45 +151,94 @@ uint32_t live_drop(_Atomic uint32_t *word)
 	in_order();
 	ledger_test_point(2);
 	held = atomic_load(word);
-	while ((held & FUTEX_TID_MASK) == this_thread->tid &&
-	       !atomic_compare_exchange_weak(word, &held, 0))
+	while ((held & FUTEX_TID_MASK) == mark && !atomic_compare_exchange_weak(word, &held, 0))
 		;
 	in_order();
 	list->pending = NULL;
 	return held;
 }
 
+/* take() and drop() with the byte lock around them where the list is not the kernel's. */
+static int take_marked(struct ledger *ledger, _Atomic uint32_t *word, unsigned byte,
+		       uint32_t expected, uint32_t value)
+{
+	if (!(value & LIVE_BY_LOCK))
+		return take(word, expected, value);
+	if (byte_lock_take(ledger, byte) != 1)
+		return 0;
+	if (take(word, expected, value))
+		return 1;
+	byte_lock_drop(ledger, byte);
+	return 0;
+}
+
+static uint32_t drop_marked(struct ledger *ledger, _Atomic uint32_t *word, unsigned byte,
+			    uint32_t mark)
+{
+	uint32_t held = drop(word, mark);
+
+	if (mark & LIVE_BY_LOCK)
+		byte_lock_drop(ledger, byte);
+	return held;
+}
+
+int live_take(struct ledger *ledger, unsigned slot, uint32_t expected, uint32_t mark)
+{
+	return take_marked(ledger, &ledger->file->live[slot].word, slot, expected, mark);
+}
+
+void live_drop(struct ledger *ledger, unsigned slot, uint32_t mark)
+{
+	drop_marked(ledger, &ledger->file->live[slot].word, slot, mark);
+}
+
+/* The word, or what it would be if the kernel minded byte locks. */
+static uint32_t settle_word(const struct ledger *ledger, _Atomic uint32_t *word, unsigned byte)
+{
+	uint32_t held = atomic_load(word), died;
+
+	if (!(held & LIVE_BY_LOCK) || byte_lock_is_held(ledger, byte))
+		return held;
+	died = (held & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
+	if (ledger->read_only || atomic_compare_exchange_strong(word, &held, died))
+		return died;
+	return held;
+}
+
+uint32_t live_word(const struct ledger *ledger, unsigned slot)
+{
+	return settle_word(ledger, &ledger->file->live[slot].word, slot);
+}
+
 int live_is_held(const struct ledger *ledger, unsigned slot)
 {
-	uint32_t word = atomic_load(&ledger->file->live[slot].word);
-
-	return (word & FUTEX_TID_MASK) != 0;
+	return (live_word(ledger, slot) & FUTEX_TID_MASK) != 0;
 }
 
 int live_is_dead(const struct ledger *ledger, unsigned slot)
 {
-	uint32_t word = atomic_load(&ledger->file->live[slot].word);
+	uint32_t word = live_word(ledger, slot);
 
 	return word != 0 && (word & FUTEX_TID_MASK) == 0;
 }
 
-int ledger_lock(struct ledger *ledger, uint32_t tid, uint64_t timeout_ns)
+int ledger_lock(struct ledger *ledger, uint32_t mark, uint64_t timeout_ns)
 {
 	_Atomic uint32_t *word = &ledger->file->header.join_lock;
 	uint64_t deadline_ns = clock_now_ns() + timeout_ns;
 	uint32_t held;
 
 	for (;;) {
-		held = atomic_load(word);
-		/* Looked at first, so that a thread of another PID namespace with the same TID is
-		 * put in doubt by our death only if we die between this and the swap. */
-		if (!(held & FUTEX_TID_MASK)) {
-			if (live_take(word, held, tid | (held & FUTEX_WAITERS)))
-				return 0;
-			continue;
-		}
+		held = settle_word(ledger, word, BYTE_JOIN);
+		/* Looked at first, so that a thread of another PID namespace with the same TID is put in
+		 * doubt by our death only if we die between this and the swap. */
+		if (!(held & FUTEX_TID_MASK) &&
+		    take_marked(ledger, word, BYTE_JOIN, held, mark | (held & FUTEX_WAITERS)))
+			return 0;
 		if (clock_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
+		if (!(held & FUTEX_TID_MASK))
+			continue;
 		if (!(held & FUTEX_WAITERS) &&
 		    !atomic_compare_exchange_strong(word, &held, held | FUTEX_WAITERS))
 			continue;
@@ -190,10 +247,10 @@ int ledger_lock(struct ledger *ledger, uint32_t tid, uint64_t timeout_ns)
 	}
 }
 
-void ledger_unlock(struct ledger *ledger)
+void ledger_unlock(struct ledger *ledger, uint32_t mark)
 {
 	_Atomic uint32_t *word = &ledger->file->header.join_lock;
 
-	if (live_drop(word) & FUTEX_WAITERS)
+	if (drop_marked(ledger, word, BYTE_JOIN, mark) & FUTEX_WAITERS)
 		futex_wake(word, 1, 1);
 }

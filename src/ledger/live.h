@@ -15,25 +15,31 @@
 
 #include "ledger/ledger.h"
 
-/* The calling thread, ready to hold words: 0 with its TID, or -errno. */
-int live_begin(uint32_t *ret_tid);
+/* In a word of an owner without a robust list; TIDs are below 2^22. byte_lock.h */
+#define LIVE_BY_LOCK (1u << 29)
+
+/* The calling thread, ready to hold words: 0 with its mark, that is its TID and perhaps LIVE_BY_LOCK, or
+ * -errno. */
+int live_begin(uint32_t *ret_mark);
 
 /* Gives the thread's list back to the C library, if the thread holds no word any more. */
 void live_end(void);
 
-/* Takes the word if it still holds `expected`: 1 when taken. Only after live_begin(). */
-int live_take(_Atomic uint32_t *word, uint32_t expected, uint32_t value);
+/* Takes a slot's word if it still holds `expected`: 1 when taken. Only after live_begin(). */
+int live_take(struct ledger *ledger, unsigned slot, uint32_t expected, uint32_t mark);
 
-/* Gives a word of this thread back, to 0, unless somebody else's mark is in it; returns what was
- * there. */
-uint32_t live_drop(_Atomic uint32_t *word);
+/* Gives it back, unless somebody else's mark is in it. */
+void live_drop(struct ledger *ledger, unsigned slot, uint32_t mark);
 
-/* 1 when an owner holds slot's word and lives; 1 when one held it and died. Both 0 when free. */
+/* A slot's word as it is now, its owner's death found out where the kernel does not tell it. */
+uint32_t live_word(const struct ledger *ledger, unsigned slot);
+
+/* 1 when an owner holds the slot's word and lives; 1 when one held it and died. Both 0 when free. */
 int live_is_held(const struct ledger *ledger, unsigned slot);
 int live_is_dead(const struct ledger *ledger, unsigned slot);
 
 /* The join lock: only who makes or recycles a named group takes it. 0 or -ETIMEDOUT. */
-int ledger_lock(struct ledger *ledger, uint32_t tid, uint64_t timeout_ns);
-void ledger_unlock(struct ledger *ledger);
+int ledger_lock(struct ledger *ledger, uint32_t mark, uint64_t timeout_ns);
+void ledger_unlock(struct ledger *ledger, uint32_t mark);
 
 #endif

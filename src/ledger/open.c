@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ledger/byte_lock.h"
 #include "ledger/map.h"
 #include "ledger/protocol.h"
 
@@ -302,6 +303,7 @@ int ledger_open_read(const char *path, struct ledger *ret, struct error *err)
 
 void ledger_close(struct ledger *ledger)
 {
+	byte_lock_close(ledger);
 	map_remove(ledger);
 }
 
