@@ -35,11 +35,15 @@ def checks(entry):
     """What was promised and how it came out; the failures first."""
     order = {False: 0, None: 1, True: 2}
     words = {False: "**no**", None: "not measured", True: "yes"}
+
+    def kept(check):
+        return words[check["ok"]] + ("" if check.get("judged", True) else " (simulated: not judged)")
+
     found = sorted(entry.get("checks", []), key=lambda c: order[c["ok"]])
     if not found:
         return ""
     return markdown(Table("", ["promise", "kept", "measured"],
-                          [(c["name"], words[c["ok"]], c["detail"]) for c in found]))
+                          [(c["name"], kept(c), c["detail"]) for c in found]))
 
 
 def unique(values):

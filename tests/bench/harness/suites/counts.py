@@ -48,7 +48,9 @@ def read_baseline(bench):
 def library_instructions(path):
     """Self cost of the functions in libcuota.so, from one of callgrind's files."""
     objects, inside, total, skip = {}, False, 0, False
-    for line in open(path, encoding="utf-8", errors="replace"):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        lines = f.readlines()
+    for line in lines:
         if line.startswith("ob="):
             found = re.match(r"ob=\((\d+)\)(?: (.*))?", line)
             if found[2]:

@@ -81,7 +81,7 @@ def judge(entry):
     noise = [abs(r["added_ns"]) for r in entry.rows(way="native", case=NONE)]
     if noise:
         entry.check("method: without a library the difference is none", max(noise) <= NOISE_NS,
-                    f"largest {max(noise):.1f} ns")
+                    f"largest {max(noise):.1f} ns", timing=True)
     for what in ("kernel", "graph"):
         for case, promised in PROMISES_NS.items():
             rows = entry.rows(way="cuota", case=case, what=what)
@@ -91,7 +91,8 @@ def judge(entry):
                 entry.check(f"{what}: {case}", None, "the library does not wrap this launch")
                 continue
             added = median([r["added_ns"] for r in rows])
-            entry.check(f"{what}: {case}: at most {promised} ns", added <= promised, f"{added:.1f} ns")
+            entry.check(f"{what}: {case}: at most {promised} ns", added <= promised, f"{added:.1f} ns",
+                        timing=True)
 
 
 def tables(data):

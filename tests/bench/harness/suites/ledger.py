@@ -31,7 +31,7 @@ def run(bench, entry):
                 entry.row(tool=name, what=found[1], value=float(found[2]), unit=found[3],
                           promised=float(found[4]) if found[4] else None)
         entry.check(f"{name}: no figure is far off its promise", out.returncode == 0,
-                    f"exit status {out.returncode}" + (f": {out.stderr.strip()[-200:]}" if out.stderr else ""))
+                    f"exit status {out.returncode}" + (f": {out.stderr.strip()[-200:]}" if out.stderr else ""), timing=True)
 
 
 def tables(data):

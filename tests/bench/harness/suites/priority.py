@@ -131,9 +131,10 @@ def judge(entry):
             for row in entry.rows(job=job, case=case):
                 ratio = row["p99_ms"] / alone[0]["p99_ms"]
                 entry.check(f"{case} ({job}): p99 at most 1.25 x alone", ratio <= 1.25,
-                            f"{ratio:.2f} ({row['p99_ms']:.2f} ms; driver {native[0]['p99_ms']:.2f} ms)")
+                            f"{ratio:.2f} ({row['p99_ms']:.2f} ms; driver {native[0]['p99_ms']:.2f} ms)", timing=True)
                 part = row["job_of_solo"] / native[0]["job_of_solo"] if native[0]["job_of_solo"] else 0
-                entry.check(f"{case} ({job}): the job keeps 0.9 of the driver's", part >= 0.9, f"{part:.2f}")
+                entry.check(f"{case} ({job}): the job keeps 0.9 of the driver's", part >= 0.9, f"{part:.2f}",
+                            timing=True)
 
 
 def tables(data):

@@ -108,17 +108,19 @@ def judge(entry, tolerance):
             good = [r for r in steady if r["cv"] <= 0.05]
             entry.check("100 ms windows vary by at most 0.05 (kernels up to 1 ms)",
                         len(good) == len(steady), f"{len(good)} of {len(steady)}; worst "
-                        f"{uneven['cv']:.3f} at cap {uneven['cap']}, {uneven['us']} us, {uneven['mode']}")
+                        f"{uneven['cv']:.3f} at cap {uneven['cap']}, {uneven['us']} us, {uneven['mode']}",
+                        timing=True)
         good = [r for r in bound if r["longest_ms"] <= r["longest_bound_ms"]]
         slow = max(bound, key=lambda r: r["longest_ms"] / r["longest_bound_ms"])
         entry.check("longest wait at most kernel / cap + 20 ms", len(good) == len(bound),
                     f"{len(good)} of {len(bound)}; worst {slow['longest_ms']:.1f} ms of "
-                    f"{slow['longest_bound_ms']:.1f} at cap {slow['cap']}, {slow['us']} us, {slow['mode']}")
+                    f"{slow['longest_bound_ms']:.1f} at cap {slow['cap']}, {slow['us']} us, {slow['mode']}",
+                    timing=True)
     free = [r for r in rows if not r["binding"]]
     if free:
         slowed = min(free, key=lambda r: r["of_solo"])
         entry.check("a cap above what is needed does not slow (0.98)", slowed["of_solo"] >= 0.98,
-                    f"{len(free)} cells, slowest {slowed['of_solo']:.3f} of solo")
+                    f"{len(free)} cells, slowest {slowed['of_solo']:.3f} of solo", timing=True)
 
 
 def run(bench, entry):

@@ -71,7 +71,8 @@ def run(bench, entry):
         sure = row["ci_us"] <= PROMISE_US
         entry.check(f"{row['what']}: at most {PROMISE_US} us more",
                     row["added_us"] <= PROMISE_US + row["ci_us"] if sure else None,
-                    f"{row['added_us']:.1f} ± {row['ci_us']:.1f} us on {row['raw_us']:.0f} us")
+                    f"{row['added_us']:.1f} ± {row['ci_us']:.1f} us on {row['raw_us']:.0f} us",
+                    timing=True)
 
 
 def tables(data):
