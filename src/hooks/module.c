@@ -83,8 +83,7 @@ struct image_file {
 static struct image_file image_map(const char *path)
 {
 	struct image_file file = {NULL, 0};
-	struct statx
-		status; /* not fstat(): its symbol is newer than the oldest C library we serve */
+	struct statx status; /* fstat's symbol is newer than the oldest C library served */
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
 	if (fd < 0)

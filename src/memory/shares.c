@@ -34,7 +34,7 @@ static int lives(const struct member *member, uint64_t who)
 static int open_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	struct stat status;
+	struct statx status; /* fstat's symbol is newer than the oldest C library served */
 
 	if (fd < 0 && errno == ENOENT) {
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -45,8 +45,9 @@ static int open_file(const char *path)
 	}
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) ||
-	    ((size_t)status.st_size < sizeof(struct shares_file) &&
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &status) ||
+	    !S_ISREG(status.stx_mode) ||
+	    (status.stx_size < sizeof(struct shares_file) &&
 	     posix_fallocate(fd, 0, sizeof(struct shares_file)))) {
 		close(fd);
 		return -EPROTO;
