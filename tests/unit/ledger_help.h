@@ -7,10 +7,12 @@
 
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +21,8 @@
 
 #define HELP_UUID "GPU-11111111-2222-3333-4444-555555555555"
 
-static char help_dir[PATH_MAX];
+static char help_dir[128];
+static char help_path[256]; /* of the ledger in it */
 
 static inline void help_setup(void)
 {
@@ -27,11 +30,12 @@ static inline void help_setup(void)
 
 	snprintf(help_dir, sizeof(help_dir), "%s/cuota test %d.XXXXXX", base, getpid());
 	ck_assert_ptr_nonnull(mkdtemp(help_dir));
+	snprintf(help_path, sizeof(help_path), "%s/%s.ledger", help_dir, HELP_UUID);
 }
 
 static inline void help_teardown(void)
 {
-	char command[PATH_MAX + 32];
+	char command[256];
 
 	snprintf(command, sizeof(command), "rm -rf '%s'", help_dir);
 	if (strstr(help_dir, "cuota test") && system(command) != 0)
@@ -44,6 +48,20 @@ static inline void help_open(struct ledger *ret)
 
 	if (ledger_open(help_dir, HELP_UUID, ret, &err) != 0)
 		ck_abort_msg("open: %s", err.text);
+}
+
+/* The code of opening, which must come with a reason when it fails. */
+static inline int help_open_code(void)
+{
+	struct ledger ledger;
+	struct error err = {""};
+	int code = ledger_open(help_dir, HELP_UUID, &ledger, &err);
+
+	if (code == 0)
+		ledger_close(&ledger);
+	else
+		ck_assert_str_ne(err.text, "");
+	return code;
 }
 
 static inline void help_join(struct ledger *ledger, const char *group, const struct quota *asked,
@@ -148,6 +166,37 @@ static inline int help_child_end(struct help_child *child)
 	ck_assert_int_eq(waitpid(child->pid, &status, 0), child->pid);
 	close(child->from);
 	return status;
+}
+
+/* A gate that many processes pass at the same instant, any number of times. */
+struct help_gate {
+	_Atomic unsigned waiting, open;
+};
+
+static inline struct help_gate *help_gate(void)
+{
+	void *at = mmap(NULL, sizeof(struct help_gate), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	return at;
+}
+
+/* Waits until the gate has been opened `times` times. */
+static inline void help_gate_pass(struct help_gate *gate, unsigned times)
+{
+	atomic_fetch_add(&gate->waiting, 1);
+	while (atomic_load(&gate->open) < times)
+		sched_yield();
+}
+
+/* Waits for `count` processes, then opens it for the `times`th time. */
+static inline void help_gate_open(struct help_gate *gate, unsigned count, unsigned times)
+{
+	while (atomic_load(&gate->waiting) < count)
+		usleep(100);
+	atomic_store(&gate->waiting, 0);
+	atomic_store(&gate->open, times);
 }
 
 static inline int help_run(const char *name, TCase *tcase)
