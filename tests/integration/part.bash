@@ -100,7 +100,6 @@ group_field()
 # No process and not a byte in any ledger.
 ledger_clean()
 {
-	"$work/cuota" reap >/dev/null 2>&1 || true
 	[ "$(status | jq '[.gpus[].groups[] | .memory.used_bytes] | add // 0')" -eq 0 ]
 }
 

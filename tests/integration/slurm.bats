@@ -44,7 +44,7 @@ bundle()
 	(cd "$1" && runc spec)
 	[ "$2" != with-library ] || mounts="$work/libcuota.so"
 	jq --arg library "$mounts" --arg work "$work" '.process.terminal = false | .process.rlimits = [] |
-		.mounts += [([$library, "\($work)/sim", "\($work)/ledgers", "\($work)/gpu"][] | select(. != "") |
+		.mounts += [([$library, "\($work)/sim", "\($work)/ledgers", "\($work)/policy", "\($work)/gpu"][] | select(. != "") |
 			{destination: ., source: ., type: "bind", options: ["bind", "rw"]})]' \
 		"$1/config.json" >"$1/new.json"
 	mv "$1/new.json" "$1/config.json"
@@ -229,6 +229,7 @@ bundle()
 	for step in $(pgrep -f "^slurmstepd: \[$a\."); do
 		kill -9 "$step"
 	done
+	scancel "$a"
 	wait_for 30 grep -q "job $a has ended, and its process $pid (take) lives and holds" slurmd.log
 	kill -0 "$pid"
 	[ "$(group_field "slurm-$a" .memory.used_bytes)" -ge $((1024 << 20)) ]
