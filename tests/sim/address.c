@@ -1,7 +1,6 @@
 /*
  * The address map: which ranges the driver knows, sorted by base, and the address space they use.
  */
-#define _GNU_SOURCE
 #include "memory.h"
 
 #include <stdlib.h>

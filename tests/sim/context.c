@@ -58,11 +58,12 @@ static uint64_t context_bytes(void)
 static void set_default_limits(struct context *context)
 {
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
-	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 7 * MIB;
+	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752;
 	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 * MIB;
-	context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
 	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
-	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
+	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+	context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 11796480;
+	context->limits[CU_LIMIT_SHMEM_SIZE] = 232448;
 }
 
 CUresult context_create(CUdevice device, unsigned flags, struct context **ret_context)
@@ -107,6 +108,8 @@ static void unlink_context(struct context *context)
 void context_destroy(struct context *context)
 {
 	queue_discard(context);
+	modules_release_context(context);
+	arrays_release_context(context);
 	memory_release_context(context);
 	while (context->streams) {
 		struct stream *stream = context->streams;
@@ -116,8 +119,8 @@ void context_destroy(struct context *context)
 	state_lock();
 	state_context_free(context->shared);
 	state_unlock();
-	device_give(context->device, context->own_bytes + context->stack_bytes +
-			    context->heap_bytes + context->fifo_bytes);
+	device_give(context->device,
+		    context->own_bytes + context->stack_bytes + context->heap_bytes);
 	unlink_context(context);
 	object_destroy(context);
 }

@@ -12,11 +12,14 @@ CUresult device_setup(void)
 {
 	uint32_t physical[SIM_MAX_DEVICES];
 	state_lock();
-	sim.device_count = visible_devices(physical);
+	int visible = visible_devices(physical);
 	state_unlock();
+	sim.device_count = visible > 0 ? visible : 0;
 	for (int i = 0; i < sim.device_count; i++)
 		sim.device[i] = (struct device){.physical = physical[i]};
-	return sim.device_count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	if (visible < 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return visible ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 bool device_valid(CUdevice device)

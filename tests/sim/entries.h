@@ -7,7 +7,7 @@
  *   E0 and N0 are the same for functions without parameters.
  *
  * `since` is the CUDA version that brought this ABI, `needs` what must be there before the body is
- * called (NOTHING, INIT, CONTEXT), `per_thread` 1 for the _ptds and _ptsz twins: they share the
+ * called (NOTHING, INIT, CONTEXT, EXCLUSIVE), `per_thread` 1 for the _ptds and _ptsz twins: they share the
  * body, which sees another meaning of the NULL stream. The exports are checked against cuda.h.
  */
 #ifndef SIM_ENTRIES_H

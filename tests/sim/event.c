@@ -66,8 +66,8 @@ CUresult sim_cuEventDestroy_v2(CUevent handle)
 	return result;
 }
 
-/* Puts a record operation into a stream. Needs api_lock. */
-static CUresult record(struct event *event, struct stream *stream)
+/* Puts a record operation into a stream. */
+static void record(struct event *event, struct stream *stream)
 {
 	struct op *op =
 		op_new(OP_EVENT, event->flags & CU_EVENT_DISABLE_TIMING ? 0 : TIMED_COST_NS);
@@ -82,12 +82,7 @@ static CUresult record(struct event *event, struct stream *stream)
 	op->event = event;
 	op->generation = event->generation;
 	pthread_mutex_unlock(&core_lock);
-	CUresult result = queue_add(stream, op);
-	pthread_mutex_lock(&core_lock);
-	if (event->stream == stream)
-		event->stream_seq = stream->enqueued;
-	pthread_mutex_unlock(&core_lock);
-	return result;
+	event->stream_seq = queue_add(stream, op);
 }
 
 CUresult sim_cuEventRecord(CUevent handle, CUstream stream_handle)
@@ -102,11 +97,9 @@ CUresult sim_cuEventRecord(CUevent handle, CUstream stream_handle)
 	if (stream->context->host != event->context->host)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (stream->capture)
-		return capture_event_record(stream, event, 0);
-	pthread_mutex_lock(&api_lock);
-	result = record(event, stream);
-	pthread_mutex_unlock(&api_lock);
-	return result;
+		return capture_event_record(stream, event, false);
+	record(event, stream);
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned int flags)
@@ -117,41 +110,47 @@ CUresult sim_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsi
 	struct event *event = event_of(handle);
 	if (event && flags && stream_resolve(stream_handle, &stream) == CUDA_SUCCESS &&
 	    stream->capture)
-		return capture_event_record(stream, event, flags);
+		return capture_event_record(stream, event, true);
 	return sim_cuEventRecord(handle, stream_handle);
 }
 
 CUresult sim_cuEventQuery(CUevent handle)
 {
-	CUresult result = capture_forbids();
+	struct event *event = event_of(handle);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = capture_checks_event(event);
+	if (result == CUDA_SUCCESS)
+		result = capture_forbids();
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&api_lock);
 	pthread_mutex_lock(&core_lock);
-	struct event *event = event_of(handle);
-	if (!event) {
-		result = CUDA_ERROR_INVALID_HANDLE;
-	} else if (event->capture) {
-		result = CUDA_ERROR_CAPTURED_EVENT;
-	} else if (event->recorded && !event->done) {
-		queue_progress(event->context);
-		result = event->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-	}
+	bool open = event->recorded && !event->done;
+	struct stream *stream = open && event->stream->id == event->stream_id ? event->stream : NULL;
 	pthread_mutex_unlock(&core_lock);
-	pthread_mutex_unlock(&api_lock);
+	if (!open)
+		return CUDA_SUCCESS;
+	if (stream)
+		pthread_mutex_lock(&stream->lock);
+	pthread_mutex_lock(&core_lock);
+	queue_progress(event->context);
+	result = event->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	pthread_mutex_unlock(&core_lock);
+	if (stream)
+		pthread_mutex_unlock(&stream->lock);
 	return result;
 }
 
 CUresult sim_cuEventSynchronize(CUevent handle)
 {
-	CUresult result = capture_forbids();
-	if (result != CUDA_SUCCESS)
-		return result;
 	struct event *event = event_of(handle);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (event->capture)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	CUresult result = capture_checks_event(event);
+	if (result == CUDA_SUCCESS)
+		result = capture_forbids();
+	if (result != CUDA_SUCCESS)
+		return result;
 	pthread_mutex_lock(&core_lock);
 	uint64_t generation = event->generation;
 	for (;;) {
@@ -165,6 +164,7 @@ CUresult sim_cuEventSynchronize(CUevent handle)
 		pthread_mutex_lock(&core_lock);
 	}
 	pthread_mutex_unlock(&core_lock);
+	pools_settle();
 	return CUDA_SUCCESS;
 }
 
@@ -176,7 +176,9 @@ CUresult sim_cuEventElapsedTime(float *ret_ms, CUevent start_handle, CUevent end
 	pthread_mutex_lock(&core_lock);
 	struct event *start = event_of(start_handle);
 	struct event *end = event_of(end_handle);
-	if (!start || !end || !start->recorded || !end->recorded ||
+	if (start && end && (start->capture || end->capture))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!start || !end || !start->recorded || !end->recorded ||
 	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)) {
 		result = CUDA_ERROR_INVALID_HANDLE;
 	} else {
@@ -208,8 +210,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (stream->capture || event->capture)
-		return capture_event_wait(stream, event, flags);
-	pthread_mutex_lock(&api_lock);
+		return capture_event_wait(stream, event, flags != 0);
 	struct op *op = op_new(OP_WAIT_EVENT, 0);
 	pthread_mutex_lock(&core_lock);
 	op->event = event;
@@ -219,7 +220,6 @@ CUresult sim_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned 
 	op->other_seq = event->stream_seq;
 	event->pending++;
 	pthread_mutex_unlock(&core_lock);
-	result = queue_add(stream, op);
-	pthread_mutex_unlock(&api_lock);
-	return result;
+	queue_add(stream, op);
+	return CUDA_SUCCESS;
 }

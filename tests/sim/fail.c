@@ -9,7 +9,6 @@
  * FUNCTION is the exported name with its suffix: cuMemAlloc_v2, cuLaunchKernel_ptsz. A trailing
  * "*" matches every name that begins so. A failing call has no effect and leaves its outputs.
  */
-#define _GNU_SOURCE
 #include "sim.h"
 
 #include <stdio.h>

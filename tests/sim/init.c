@@ -3,7 +3,6 @@
  * that says "ready" lives in a page that the kernel wipes at fork, which also covers children made
  * without the C library's knowledge.
  */
-#define _GNU_SOURCE
 #include "sim.h"
 #include "entries.h"
 
@@ -11,7 +10,7 @@
 
 struct sim sim;
 pthread_mutex_t core_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_rwlock_t driver_lock = PTHREAD_RWLOCK_INITIALIZER;
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int *ready;	/* in the page that fork wipes */

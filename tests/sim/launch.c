@@ -1,7 +1,7 @@
 /*
  * Kernel launches. A kernel is nothing but its device time; all forms of launching come together
- * in add_kernel(). The first launch of a lazily loaded function loads it, which waits for the
- * context, as the real one does (and hangs if the context waits for the launching thread).
+ * in add_kernel(). A first launch that has to load code waits for the context, as the real one
+ * does (and hangs if the context waits for the launching thread).
  */
 #include "memory.h"
 #include "entries.h"
@@ -36,9 +36,12 @@ CUresult launch_check(const struct launch *l)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (threads > 1024 || l->block[2] > 64 || l->grid[1] > 65535 || l->grid[2] > 65535)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (l->shared_bytes > 232448)
+	int most = l->function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
+	if (l->shared_bytes > (unsigned)most)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (l->params && l->extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!l->params && !l->extra && l->function->info.param_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -62,39 +65,31 @@ uint64_t launch_cost(const struct launch *l)
 	return ns;
 }
 
-/* Stacks beyond the default size, for every thread the device can hold. */
-static CUresult take_stacks(struct context *context)
+/* Code that must be loaded first: of a whole PTX module, else function by function. */
+static bool loads_now(const struct function *function)
 {
-	struct context *host = context->host;
-	uint64_t threads =
-		sim_shared->machine.sms[sim.device[host->device].physical] * 2048ull;
-	uint64_t stack = context->limits[CU_LIMIT_STACK_SIZE];
-	uint64_t want = stack > 1024 ? (stack - 1024) * threads : 0;
-	if (host->launched && want <= host->stack_bytes)
-		return CUDA_SUCCESS;
-	if (want > host->stack_bytes) {
-		if (!device_take(host->device, want - host->stack_bytes))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		host->stack_bytes = want;
-	}
-	host->launched = true;
-	return CUDA_SUCCESS;
+	const struct module *module = function->module;
+	if (!module->library && module->image->is_ptx)
+		return !module->launched;
+	return !function->loaded;
 }
 
-/* Needs api_lock. */
 CUresult launch_prepare(struct stream *stream, struct function *function)
 {
+	struct module *module = function->module;
 	pthread_mutex_lock(&core_lock);
-	CUresult result = take_stacks(stream->context);
-	if (result == CUDA_SUCCESS && !function->loaded)
-		result = module_make_resident(function->module);
-	bool load = !function->loaded;
+	CUresult result = module_make_resident(module);
+	bool load = loads_now(function);
+	if (result == CUDA_SUCCESS && module->image->uses_malloc)
+		stream->context->host->heap_fixed = true;
+	if (result == CUDA_SUCCESS && module->image->uses_printf)
+		stream->context->host->fifo_fixed = true;
 	pthread_mutex_unlock(&core_lock);
 	if (result != CUDA_SUCCESS || !load)
 		return result;
 	if (!stream->capture)
 		queue_wait_context(stream->context);
-	function->loaded = true;
+	function->loaded = module->launched = true;
 	return CUDA_SUCCESS;
 }
 
@@ -104,19 +99,18 @@ static CUresult add_kernel(struct launch *l, CUstream handle)
 	struct stream *stream;
 	CUresult result = stream_resolve(handle, &stream);
 	if (result == CUDA_SUCCESS)
+		result = capture_forbids_legacy(stream);
+	if (result == CUDA_SUCCESS)
 		result = launch_check(l);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (l->function->module->context->host != stream->context->host)
 		return CUDA_ERROR_INVALID_HANDLE;
-	pthread_mutex_lock(&api_lock);
 	result = launch_prepare(stream, l->function);
-	if (result == CUDA_SUCCESS && stream->capture) {
+	if (result == CUDA_SUCCESS && stream->capture)
 		result = capture_kernel(stream, l);
-	} else if (result == CUDA_SUCCESS) {
-		result = queue_add(stream, op_new(OP_DEVICE, launch_cost(l)));
-	}
-	pthread_mutex_unlock(&api_lock);
+	else if (result == CUDA_SUCCESS)
+		queue_add(stream, op_new(OP_DEVICE, launch_cost(l)));
 	while (time_now_ns() < begin + LAUNCH_HOST_NS)
 		;
 	return result;
@@ -130,6 +124,8 @@ CUresult sim_cuLaunchKernel(CUfunction handle, unsigned int gx, unsigned int gy,
 		.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared_bytes,
 		.params = params, .extra = extra,
 	};
+	if (!context_current() && !stream)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	CUresult result = launch_resolve(handle, &l.function);
 	return result == CUDA_SUCCESS ? add_kernel(&l, stream) : result;
 }

@@ -1,6 +1,9 @@
 /*
  * cuGetProcAddress: a base name, a CUDA version and flags give one of the exported ABIs - the
- * newest that is not newer than the version asked for nor than the driver.
+ * newest that is not newer than the version asked for. A name that has per-thread twins has only
+ * those under the per-thread flag, even where they came later. What is not there is no error: the
+ * status says so (the first version of the call, without a status, returns NOT_FOUND). A version
+ * beyond the driver's is an error that leaves all outputs alone.
  */
 #include "sim.h"
 #include "entries.h"
@@ -44,12 +47,13 @@ static struct found find(const char *symbol, unsigned version, bool per_thread)
 static CUresult look_up(const char *symbol, void **ret_function, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *ret_status)
 {
-	if (!symbol || !ret_function || version < 0 || (flags & ~3ull))
+	if (!symbol || !ret_function || version < 0 || version > sim_driver_version() ||
+	    (flags & ~3ull))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct found found = {NULL, false};
 	if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		found = find(symbol, (unsigned)version, true);
-	if (!found.best)
+	if (!found.any)
 		found = find(symbol, (unsigned)version, false);
 	CUdriverProcAddressQueryResult status =
 		found.best ? CU_GET_PROC_ADDRESS_SUCCESS :
@@ -58,13 +62,14 @@ static CUresult look_up(const char *symbol, void **ret_function, int version, cu
 	if (ret_status)
 		*ret_status = status;
 	*ret_function = found.best ? found.best->function : NULL;
-	return found.best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGetProcAddress(const char *symbol, void **ret_function, int version,
 			      cuuint64_t flags)
 {
-	return look_up(symbol, ret_function, version, flags, NULL);
+	CUresult result = look_up(symbol, ret_function, version, flags, NULL);
+	return result == CUDA_SUCCESS && !*ret_function ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult sim_cuGetProcAddress_v2(const char *symbol, void **ret_function, int version,

@@ -22,6 +22,7 @@ enum range_kind {
 	RANGE_IMPORTED,		/* IPC, pool pointers */
 	RANGE_EXTERNAL,		/* external memory buffers */
 	RANGE_GLOBAL,		/* variables of modules */
+	RANGE_ARRAY,		/* behind an array; no pointer to it was handed out */
 };
 
 struct slab;
@@ -31,6 +32,7 @@ struct handle;
 struct range {
 	uint64_t base, size;	/* as the caller asked */
 	uint64_t span;		/* bytes of address space behind it; 0 when not ours to unmap */
+	uint64_t map_base;	/* where that begins, if not at base */
 	uint64_t charged;	/* device memory taken for it */
 	enum range_kind kind;
 	CUdevice device;
@@ -44,7 +46,7 @@ struct range {
 	int access;		/* CUmemAccess_flags of the own device */
 	int share;		/* index + 1 when known to other processes */
 	uint32_t share_generation;
-	struct stream *freed_in;
+	struct graph_memory *graph_memory;
 	bool freed;
 };
 
@@ -62,6 +64,8 @@ uint64_t space_map(uint64_t bytes, bool low);
 void space_unmap(uint64_t base, uint64_t bytes);
 
 /* memory_linear.c */
+/* Makes an allocation known to other processes: the share, and where in it the range begins. */
+bool linear_share(struct range *range, int *ret_share, uint64_t *ret_offset);
 CUresult linear_alloc(struct context *context, uint64_t bytes, bool low, struct range **ret_range);
 void linear_free(struct range *range);
 

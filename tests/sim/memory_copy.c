@@ -3,7 +3,6 @@
  * from pageable host memory is staged at the call, one to pageable memory is waited for, as the
  * driver does; a synchronous one waits in any case.
  */
-#define _GNU_SOURCE
 #include "memory.h"
 #include "entries.h"
 
@@ -18,12 +17,13 @@
 #define BYTES_PER_NS_DEVICE 2000ull
 #define COPY_COST_NS 1200ull
 
-/* One effect: a rectangle of rows. Fills repeat `value` (1, 2 or 4 bytes wide). */
+/* One effect: a box of rows. Fills repeat `value` (1, 2 or 4 bytes wide). */
 struct transfer {
 	char *to;
 	const char *from;
 	void *staged;		/* malloc'ed copy of the source, or NULL */
 	uint64_t to_pitch, from_pitch, width, height;
+	uint64_t to_slice, from_slice, depth;
 	uint32_t value;
 	unsigned value_bytes;
 };
@@ -51,12 +51,15 @@ static void fill_row(char *to, uint64_t bytes, uint32_t value, unsigned width)
 static void run_transfer(void *data)
 {
 	struct transfer *t = data;
-	for (uint64_t row = 0; row < t->height; row++) {
-		char *to = t->to + row * t->to_pitch;
-		if (t->from)
-			memmove(to, t->from + row * t->from_pitch, t->width);
-		else
-			fill_row(to, t->width, t->value, t->value_bytes);
+	for (uint64_t slice = 0; slice < t->depth; slice++) {
+		for (uint64_t row = 0; row < t->height; row++) {
+			char *to = t->to + slice * t->to_slice + row * t->to_pitch;
+			const char *from = t->from + slice * t->from_slice + row * t->from_pitch;
+			if (t->from)
+				memmove(to, from, t->width);
+			else
+				fill_row(to, t->width, t->value, t->value_bytes);
+		}
 	}
 	free(t->staged);
 	free(t);
@@ -81,7 +84,8 @@ static bool in_bounds(uint64_t address, uint64_t bytes)
 	if (range->kind == RANGE_RESERVED || range->freed)
 		return false;
 	if (range->kind == RANGE_MAPPED)
-		return true;
+		return range->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+		       range->device == CU_DEVICE_CPU;
 	return bytes <= range->size - (address - range->base);
 }
 
@@ -105,18 +109,13 @@ static void touch(uint64_t address)
 /* Takes over a malloc'ed transfer that core_lock was held for to prepare. */
 static CUresult enqueue(struct stream *stream, struct transfer *t, uint64_t cost_ns, bool wait)
 {
-	pthread_mutex_lock(&api_lock);
 	struct op *op = op_new(OP_DEVICE, cost_ns);
 	op->effect = run_transfer;
 	op->data = t;
-	CUresult result = queue_add(stream, op);
-	pthread_mutex_lock(&core_lock);
-	uint64_t seq = stream->enqueued;
-	pthread_mutex_unlock(&core_lock);
-	pthread_mutex_unlock(&api_lock);
+	uint64_t seq = queue_add(stream, op);
 	if (wait)
 		queue_wait(stream, seq);
-	return result;
+	return CUDA_SUCCESS;
 }
 
 CUresult copy_rows(CUstream handle, const struct copy_rows *c, bool synchronous)
@@ -127,20 +126,27 @@ CUresult copy_rows(CUstream handle, const struct copy_rows *c, bool synchronous)
 		return result;
 	if (!c->width || !c->height)
 		return CUDA_SUCCESS;
+	if ((result = capture_forbids_legacy(stream)) != CUDA_SUCCESS)
+		return result;
 	if (stream->capture)
 		return synchronous ? capture_unsupported(stream) : capture_copy(stream, c);
-	if (synchronous && (result = capture_forbids()) != CUDA_SUCCESS)
-		return result;
+	if (synchronous)
+		entry_pass_alone();
+	uint64_t depth = c->depth ? c->depth : 1;
 	struct transfer *t = calloc(1, sizeof(*t));
 	*t = (struct transfer){
 		.to = (char *)c->to, .from = (const char *)c->from,
 		.to_pitch = c->to_pitch, .from_pitch = c->from_pitch,
 		.width = c->width, .height = c->height,
+		.to_slice = c->to_slice, .from_slice = c->from_slice, .depth = depth,
 	};
 	pthread_mutex_lock(&core_lock);
-	uint64_t from_bytes = extent(c->from_pitch, c->width, c->height);
-	bool ok = c->to && c->from && in_bounds(c->from, from_bytes) &&
-		  in_bounds(c->to, extent(c->to_pitch, c->width, c->height));
+	uint64_t from_bytes = c->from_slice * (depth - 1) +
+			      extent(c->from_pitch, c->width, c->height);
+	uint64_t to_bytes = c->to_slice * (depth - 1) + extent(c->to_pitch, c->width, c->height);
+	bool ok = c->to && c->from && (!c->to_device || range_at(c->to)) &&
+		  (!c->from_device || range_at(c->from)) && (c->from_array || in_bounds(c->from, from_bytes)) &&
+		  (c->to_array || in_bounds(c->to, to_bytes));
 	bool over_bus = is_host(c->from) || is_host(c->to);
 	bool wait = synchronous || is_pageable(c->to);
 	bool stage = !wait && is_pageable(c->from);
@@ -156,7 +162,7 @@ CUresult copy_rows(CUstream handle, const struct copy_rows *c, bool synchronous)
 		memcpy(t->staged, t->from, from_bytes);
 		t->from = t->staged;
 	}
-	return enqueue(stream, t, cost_of(c->width * c->height, over_bus), wait);
+	return enqueue(stream, t, cost_of(c->width * c->height * depth, over_bus), wait);
 }
 
 CUresult fill_rows(CUstream handle, const struct fill_rows *f, bool synchronous)
@@ -169,10 +175,12 @@ CUresult fill_rows(CUstream handle, const struct fill_rows *f, bool synchronous)
 		return CUDA_SUCCESS;
 	if (f->to % f->value_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	if ((result = capture_forbids_legacy(stream)) != CUDA_SUCCESS)
+		return result;
 	if (stream->capture)
 		return synchronous ? capture_unsupported(stream) : capture_fill(stream, f);
-	if (synchronous && (result = capture_forbids()) != CUDA_SUCCESS)
-		return result;
+	if (synchronous)
+		entry_pass_alone();
 	pthread_mutex_lock(&core_lock);
 	bool ok = range_at(f->to) && in_bounds(f->to, extent(f->to_pitch, f->width, f->height));
 	bool over_bus = is_host(f->to);
@@ -183,58 +191,65 @@ CUresult fill_rows(CUstream handle, const struct fill_rows *f, bool synchronous)
 	struct transfer *t = calloc(1, sizeof(*t));
 	*t = (struct transfer){
 		.to = (char *)f->to, .to_pitch = f->to_pitch,
-		.width = f->width, .height = f->height,
+		.width = f->width, .height = f->height, .depth = 1,
 		.value = f->value, .value_bytes = f->value_bytes,
 	};
 	return enqueue(stream, t, cost_of(f->width * f->height, over_bus), synchronous);
 }
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, uint64_t bytes, CUstream stream, bool sync)
+/* Which ends must be device (or mapped) memory. */
+enum ends { EITHER = 0, TO_DEVICE = 1, FROM_DEVICE = 2 };
+
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, uint64_t bytes, enum ends ends,
+		     CUstream stream, bool synchronous)
 {
-	struct copy_rows c = {.to = to, .from = from, .width = bytes, .height = 1};
-	return copy_rows(stream, &c, sync);
+	struct copy_rows c = {
+		.to = to, .from = from, .width = bytes, .height = 1,
+		.to_device = ends & TO_DEVICE, .from_device = ends & FROM_DEVICE,
+	};
+	return copy_rows(stream, &c, synchronous);
 }
 
 #define ADDRESS(pointer) ((CUdeviceptr)(uintptr_t)(pointer))
 
 CUresult sim_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-	return copy(to, from, bytes, NULL, true);
+	return copy(to, from, bytes, EITHER, NULL, true);
 }
 
 CUresult sim_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	return copy(to, from, bytes, stream, false);
+	return copy(to, from, bytes, EITHER, stream, false);
 }
 
 CUresult sim_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
-	return copy(to, ADDRESS(from), bytes, NULL, true);
+	return copy(to, ADDRESS(from), bytes, TO_DEVICE, NULL, true);
 }
 
 CUresult sim_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
-	return copy(ADDRESS(to), from, bytes, NULL, true);
+	return copy(ADDRESS(to), from, bytes, FROM_DEVICE, NULL, true);
 }
 
 CUresult sim_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-	return copy(to, from, bytes, NULL, true);
+	return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, NULL, true);
 }
 
 CUresult sim_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-	return copy(to, ADDRESS(from), bytes, stream, false);
+	return copy(to, ADDRESS(from), bytes, TO_DEVICE, stream, false);
 }
 
 CUresult sim_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	return copy(ADDRESS(to), from, bytes, stream, false);
+	return copy(ADDRESS(to), from, bytes, FROM_DEVICE, stream, false);
 }
 
 CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	return copy(to, from, bytes, stream, false);
+	return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, stream, false);
 }
 
 CUresult sim_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
@@ -242,7 +257,7 @@ CUresult sim_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from
 {
 	if (!context_of(to_context) || !context_of(from_context))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return copy(to, from, bytes, NULL, true);
+	return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, NULL, true);
 }
 
 CUresult sim_cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
@@ -250,5 +265,5 @@ CUresult sim_cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr
 {
 	if (!context_of(to_context) || !context_of(from_context))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return copy(to, from, bytes, stream, false);
+	return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, stream, false);
 }

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { GRAIN = 512, GRAINS = 4096, PITCH_GRAIN = 512 };
 
@@ -18,6 +20,7 @@ struct slab {
 	struct context *context;
 	uint64_t base;
 	bool low;
+	int share;			/* index + 1 */
 	unsigned used;			/* grains */
 	uint8_t taken[GRAINS];
 };
@@ -81,6 +84,17 @@ static struct range *small_alloc(struct context *context, uint64_t bytes, bool l
 	return range;
 }
 
+static void give_back(CUdevice device, uint64_t bytes, int share)
+{
+	if (!share) {
+		device_give(device, bytes);
+		return;
+	}
+	state_lock();
+	state_share_put((uint32_t)share - 1, sim.slot);
+	state_unlock();
+}
+
 static void small_free(struct range *range)
 {
 	struct slab *slab = range->slab;
@@ -96,7 +110,7 @@ static void small_free(struct range *range)
 		break;
 	}
 	space_unmap(slab->base, LARGE_PAGE);
-	device_give(slab->context->device, LARGE_PAGE);
+	give_back(slab->context->device, LARGE_PAGE, slab->share);
 	free(slab);
 }
 
@@ -118,8 +132,14 @@ static struct range *large_alloc(struct context *context, uint64_t bytes, bool l
 
 CUresult linear_alloc(struct context *context, uint64_t bytes, bool low, struct range **ret_range)
 {
-	struct range *range = bytes <= SMALL_MOST ? small_alloc(context, bytes, low) :
-						    large_alloc(context, bytes, low);
+	struct range *range = NULL;
+	for (int try = 0; !range && try < 2; try++) {
+		/* what pools keep for later is given up before an allocation fails */
+		if (try && !pools_trim_device(context->device))
+			break;
+		range = bytes <= SMALL_MOST ? small_alloc(context, bytes, low) :
+					      large_alloc(context, bytes, low);
+	}
 	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	range->device = context->device;
@@ -133,15 +153,41 @@ void linear_free(struct range *range)
 	if (range->slab)
 		small_free(range);
 	if (range->span)
-		space_unmap(range->base, range->span);
-	if (range->share) {
-		state_lock();
-		state_share_put((uint32_t)range->share - 1, sim.slot);
-		state_unlock();
-	} else if (range->charged) {
-		device_give(range->device, range->charged);
-	}
+		space_unmap(range->map_base ? range->map_base : range->base, range->span);
+	if (range->charged || range->share)
+		give_back(range->device, range->charged, range->share);
 	range_delete(range);
+}
+
+/* The memory behind [base, base + bytes) moves into a share and stays where it is. */
+static int share_bytes(uint64_t base, uint64_t bytes, CUdevice device)
+{
+	state_lock();
+	int share = state_share_new(sim.slot, sim.device[device].physical, bytes);
+	state_unlock();
+	int fd = share < 0 ? -1 : state_share_data((uint32_t)share);
+	if (fd < 0)
+		return 0;
+	static const char zeros[4096];
+	for (uint64_t at = 0; at < bytes; at += sizeof(zeros))
+		if (memcmp((char *)base + at, zeros, sizeof(zeros)) != 0 &&
+		    pwrite(fd, (char *)base + at, sizeof(zeros), (off_t)at) < 0)
+			break;
+	mmap((void *)base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	close(fd);
+	return share + 1;
+}
+
+bool linear_share(struct range *range, int *ret_share, uint64_t *ret_offset)
+{
+	struct slab *slab = range->slab;
+	int *share = slab ? &slab->share : &range->share;
+	if (!*share)
+		*share = slab ? share_bytes(slab->base, LARGE_PAGE, range->device) :
+				share_bytes(range->base, range->span, range->device);
+	*ret_share = *share - 1;
+	*ret_offset = slab ? range->base - slab->base : 0;
+	return *share != 0;
 }
 
 static CUresult alloc(uint64_t bytes, bool low, CUdeviceptr *ret_address)
@@ -224,6 +270,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
 		return result;
 	if (!address)
 		return CUDA_SUCCESS;
+	entry_pass_alone();
 	pthread_mutex_lock(&core_lock);
 	struct range *range = range_at(address);
 	struct context *context = range ? range->context : NULL;

@@ -2,7 +2,6 @@
  * Modules: loading, and the device memory their code and variables take, at load or (lazily, the
  * default) when first used.
  */
-#define _GNU_SOURCE
 #include "memory.h"
 #include "entries.h"
 #include "module.h"
@@ -18,24 +17,27 @@ bool loads_lazily(void)
 	return !text || strcmp(text, "EAGER") != 0;
 }
 
-CUresult module_new(struct context *context, struct image *image, struct module **ret_module)
+void function_defaults(int attributes[CU_FUNC_ATTRIBUTE_MAX])
+{
+	attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
+	attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] = 16;
+	attributes[CU_FUNC_ATTRIBUTE_PTX_VERSION] = 90;
+	attributes[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90;
+	attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = 49152;
+	attributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1;
+}
+
+/* Takes the image over, except one of a library. */
+struct module *module_new(struct context *context, struct image *image, struct library *library)
 {
 	struct module *module = object_new(OBJECT_MODULE, sizeof(*module));
 	module->context = context;
 	module->image = image;
+	module->library = library;
 	module->global = calloc(image->global_count + 1, sizeof(struct range *));
 	module->next = context->modules;
 	context->modules = module;
-	if (!loads_lazily()) {
-		CUresult result = module_make_resident(module);
-		if (result != CUDA_SUCCESS) {
-			module->image = NULL;
-			module_delete(module);
-			return result;
-		}
-	}
-	*ret_module = module;
-	return CUDA_SUCCESS;
+	return module;
 }
 
 static void release_memory(struct module *module)
@@ -43,7 +45,7 @@ static void release_memory(struct module *module)
 	if (module->code)
 		linear_free(module->code);
 	module->code = NULL;
-	for (size_t i = 0; module->image && i < module->image->global_count; i++) {
+	for (size_t i = 0; i < module->image->global_count; i++) {
 		if (module->global[i])
 			linear_free(module->global[i]);
 		module->global[i] = NULL;
@@ -67,41 +69,56 @@ void module_delete(struct module *module)
 		object_destroy(function);
 	}
 	free(module->global);
-	if (module->image && !module->library)
+	if (!module->library)
 		image_free(module->image);
 	object_destroy(module);
+}
+
+/* The device-side heap comes with the first module that uses it, and stays. */
+static CUresult take_heap(struct context *context)
+{
+	uint64_t want = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+	if (context->heap_bytes >= want)
+		return CUDA_SUCCESS;
+	if (!device_take(context->device, want - context->heap_bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->heap_bytes = want;
+	return CUDA_SUCCESS;
+}
+
+/* Small code fits into what the context took for itself. */
+static CUresult take_code(struct module *module)
+{
+	if (module->image->code_bytes < LARGE_PAGE)
+		return CUDA_SUCCESS;
+	CUresult result = linear_alloc(module->context, module->image->code_bytes, false,
+				       &module->code);
+	if (result == CUDA_SUCCESS)
+		module->code->kind = RANGE_GLOBAL;
+	return result;
 }
 
 CUresult module_make_resident(struct module *module)
 {
 	if (module->resident)
 		return CUDA_SUCCESS;
-	CUresult result = linear_alloc(module->context, module->image->code_bytes + 1, false,
-				       &module->code);
-	if (result != CUDA_SUCCESS)
-		return result;
-	for (size_t i = 0; i < module->image->global_count; i++) {
+	CUresult result = take_code(module);
+	if (result == CUDA_SUCCESS && module->image->uses_malloc)
+		result = take_heap(module->context->host);
+	for (size_t i = 0; result == CUDA_SUCCESS && i < module->image->global_count; i++) {
 		const struct global_info *g = &module->image->globals[i];
 		result = linear_alloc(module->context, g->bytes ? g->bytes : 1, false,
 				      &module->global[i]);
-		if (result != CUDA_SUCCESS) {
+		if (result == CUDA_SUCCESS)
+			module->global[i]->kind = RANGE_GLOBAL;
+		else
 			module->global[i] = NULL;
-			release_memory(module);
-			return result;
-		}
-		module->global[i]->kind = RANGE_GLOBAL;
 	}
-	module->code->kind = RANGE_GLOBAL;
-	module->resident = true;
-	return CUDA_SUCCESS;
-}
-
-static const struct function_info *find_info(const struct image *image, const char *name)
-{
-	for (size_t i = 0; i < image->function_count; i++)
-		if (strcmp(image->functions[i].name, name) == 0)
-			return &image->functions[i];
-	return NULL;
+	if (result == CUDA_SUCCESS)
+		module->resident = true;
+	else
+		release_memory(module);
+	return result;
 }
 
 CUresult module_function(struct module *module, const char *name, struct function **ret_function)
@@ -112,12 +129,9 @@ CUresult module_function(struct module *module, const char *name, struct functio
 		*ret_function = f;
 		return CUDA_SUCCESS;
 	}
-	const struct function_info *info = find_info(module->image, name);
+	const struct function_info *info = image_function(module->image, name);
 	if (!info && module->image->is_ptx)
 		return CUDA_ERROR_NOT_FOUND;
-	CUresult result = module_make_resident(module);
-	if (result != CUDA_SUCCESS)
-		return result;
 	struct function *f = object_new(OBJECT_FUNCTION, sizeof(*f));
 	if (info)
 		f->info = *info;
@@ -126,6 +140,7 @@ CUresult module_function(struct module *module, const char *name, struct functio
 			.ns = 1000, .spins = strcmp(name, "sim_spin") == 0,
 		};
 	f->info.name = strdup(name);
+	function_defaults(f->attributes);
 	f->module = module;
 	f->loaded = !loads_lazily();
 	f->block[0] = f->block[1] = f->block[2] = 1;
@@ -135,22 +150,26 @@ CUresult module_function(struct module *module, const char *name, struct functio
 	return CUDA_SUCCESS;
 }
 
+/* Loading waits for the context (driver 580: it hangs behind a closed wait, too). */
 static CUresult load(CUmodule *ret_module, const void *data)
 {
-	CUresult result = capture_forbids();
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!ret_module || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct image *image = image_parse(data);
-	struct module *module;
+	struct image *image;
+	CUresult result = image_parse(data, &image);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct context *context = context_current()->host;
+	if (!capture_is_on(context))
+		queue_wait_context(context);
 	pthread_mutex_lock(&core_lock);
-	result = module_new(context_current()->host, image, &module);
-	pthread_mutex_unlock(&core_lock);
+	struct module *module = module_new(context, image, NULL);
+	result = module_make_resident(module);
 	if (result == CUDA_SUCCESS)
 		*ret_module = (CUmodule)module;
 	else
-		image_free(image);
+		module_delete(module);
+	pthread_mutex_unlock(&core_lock);
 	return result;
 }
 
@@ -295,4 +314,10 @@ CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *ret_mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_mode = loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
 	return CUDA_SUCCESS;
+}
+
+void modules_release_context(struct context *context)
+{
+	while (context->modules)
+		module_delete(context->modules);
 }

@@ -27,6 +27,7 @@ struct global_info {
 struct image {
 	bool is_ptx;
 	uint64_t code_bytes;
+	bool uses_malloc, uses_printf;	/* device-side heap and buffer */
 	struct function_info *functions;
 	size_t function_count;
 	struct global_info *globals;
@@ -52,6 +53,7 @@ struct module {
 	struct image *image;
 	struct library *library;	/* set when a library made it */
 	bool resident;			/* code and globals are in device memory */
+	bool launched;			/* one of its functions was */
 	struct range *code;
 	struct range **global;		/* one per image->globals */
 	struct function *functions;
@@ -66,16 +68,18 @@ struct kernel {
 	struct kernel *next;
 };
 
-/* ptx.c */
-struct image *image_parse(const void *data);
+/* ptx.c: CUDA_ERROR_INVALID_IMAGE for what is neither PTX nor a known binary */
+CUresult image_parse(const void *data, struct image **ret_image);
+struct function_info *image_function(const struct image *image, const char *name);
 void image_free(struct image *image);
 
 /* module.c; need core_lock */
-CUresult module_new(struct context *context, struct image *image, struct module **ret_module);
+struct module *module_new(struct context *context, struct image *image, struct library *library);
 void module_delete(struct module *module);
 CUresult module_make_resident(struct module *module);
 CUresult module_function(struct module *module, const char *name, struct function **ret_function);
 bool loads_lazily(void);
+void function_defaults(int attributes[CU_FUNC_ATTRIBUTE_MAX]);
 
 /* library.c; needs core_lock: the function of a kernel in the current context */
 CUresult kernel_function(struct kernel *kernel, struct function **ret_function);

@@ -2,7 +2,6 @@
  * Reads as much of a PTX text as the simulator needs: names and parameters of entries, names and
  * sizes of global variables, and how long a kernel shall take ("// sim: ns=5000" after ".entry").
  */
-#define _GNU_SOURCE
 #include "module.h"
 
 #include <ctype.h>
@@ -142,16 +141,30 @@ static bool declares(const char *text, const char *at)
 	       strncmp(line, ".common", 7) == 0;
 }
 
-struct image *image_parse(const void *data)
+/* ELF, a fat binary, or its wrapper: any name is a function of it. */
+static bool looks_like_binary(const void *data)
 {
-	struct image *image = calloc(1, sizeof(*image));
+	uint32_t magic;
+	memcpy(&magic, data, sizeof(magic));
+	return magic == 0x464c457f || magic == 0xba55ed50 || magic == 0x466243b1;
+}
+
+CUresult image_parse(const void *data, struct image **ret_image)
+{
 	const char *text = data;
-	image->is_ptx = looks_like_text(text);
-	if (!image->is_ptx) {
-		image->code_bytes = 4096;
-		return image;
-	}
+	bool binary = looks_like_binary(data);
+	if (!binary && (!looks_like_text(text) || !strstr(text, ".version")))
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (!binary && !strstr(text, ".target"))
+		return CUDA_ERROR_INVALID_PTX;
+	struct image *image = calloc(1, sizeof(*image));
+	*ret_image = image;
+	image->is_ptx = !binary;
+	if (binary)
+		return CUDA_SUCCESS;
 	image->code_bytes = strlen(text);
+	image->uses_malloc = strstr(text, "malloc,") != NULL;
+	image->uses_printf = strstr(text, "vprintf,") != NULL;
 	for (const char *at = strchr(text, '.'); at; at = strchr(at, '.')) {
 		if (strncmp(at, ".entry", 6) == 0 && isspace((unsigned char)at[6])) {
 			at += 6;
@@ -167,7 +180,15 @@ struct image *image_parse(const void *data)
 			at++;
 		}
 	}
-	return image;
+	return CUDA_SUCCESS;
+}
+
+struct function_info *image_function(const struct image *image, const char *name)
+{
+	for (size_t i = 0; i < image->function_count; i++)
+		if (strcmp(image->functions[i].name, name) == 0)
+			return &image->functions[i];
+	return NULL;
 }
 
 void image_free(struct image *image)

@@ -3,7 +3,6 @@
  * none is pending: it opens waits whose value was stored without a driver call, applies writes and
  * copies at their time, and runs host functions. Kernels and events alone do not need it.
  */
-#define _GNU_SOURCE
 #include "sim.h"
 
 #include <sys/prctl.h>

@@ -8,7 +8,6 @@
  * Whoever enters the driver does all three as far as the present allows (queue_progress); the
  * pump does so while nobody else would.
  */
-#define _GNU_SOURCE
 #include "sim.h"
 
 #include <sched.h>
@@ -16,14 +15,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { STREAM_ROOM = 1022 };	/* operations in one stream before launches wait */
+enum { STREAM_ROOM = 1021 };	/* operations in one stream before launches wait (measured) */
 
 #define POLL_NS 15000ull
 #define REAP_EVERY_NS 1000000ull
 
 static struct op *free_ops;
 
-/* Needs core_lock or api_lock; both ends use core_lock. */
 struct op *op_new(enum op_kind kind, uint64_t cost_ns)
 {
 	pthread_mutex_lock(&core_lock);
@@ -133,14 +131,19 @@ static void apply(struct op *op)
 		op->effect(op->data);
 }
 
-static void note(struct context *host)
+/* What ended since last time, in device order. Needs the shared lock too. */
+static struct op *note(struct context *host)
 {
 	uint64_t next = sim_shared->cursor[host->shared].next;
+	struct op *first = NULL, **last = &first;
 	for (; host->noted < next; host->noted++) {
 		struct op *op = host->in_ring[host->noted % SIM_RING];
 		op->done_ns = sim_shared->context[host->shared].ring[op->place % SIM_RING].done_ns;
-		apply(op);
+		*last = op;
+		last = &op->next_done;
 	}
+	*last = NULL;
+	return first;
 }
 
 /* ---- retire ---- */
@@ -176,24 +179,8 @@ static bool retire(struct stream *stream)
 	return moved;
 }
 
-void queue_progress(struct context *context)
+static void bury_streams(struct context *host)
 {
-	struct context *host = context->host;
-	uint64_t now = time_now_ns();
-	state_lock();
-	time_advance(sim_shared->context[host->shared].device, now);
-	bool moved = true;
-	while (moved) {
-		moved = false;
-		note(host);
-		for (struct stream *s = host->streams; s; s = s->next) {
-			if (!s->head)
-				continue;
-			moved |= retire(s);
-			moved |= s->unsubmitted && submit(s, now);
-		}
-	}
-	state_unlock();
 	for (struct stream **at = &host->streams; *at;) {
 		struct stream *s = *at;
 		if (s->destroyed && !s->head) {
@@ -203,6 +190,27 @@ void queue_progress(struct context *context)
 			at = &s->next;
 		}
 	}
+}
+
+void queue_progress(struct context *context)
+{
+	struct context *host = context->host;
+	uint64_t now = time_now_ns();
+	bool moved = true;
+	while (moved) {
+		moved = false;
+		state_lock();
+		time_advance(sim_shared->context[host->shared].device, now);
+		struct op *done = note(host);
+		for (struct stream *s = host->streams; s; s = s->next)
+			moved |= s->unsubmitted && submit(s, now);
+		state_unlock();
+		for (; done; done = done->next_done)
+			apply(done);
+		for (struct stream *s = host->streams; s; s = s->next)
+			moved |= s->head && retire(s);
+	}
+	bury_streams(host);
 }
 
 /* ---- adding ---- */
@@ -259,8 +267,10 @@ static void nap(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-CUresult queue_add(struct stream *stream, struct op *op)
+uint64_t queue_add(struct stream *stream, struct op *op)
 {
+	pthread_rwlock_rdlock(&driver_lock);
+	pthread_mutex_lock(&stream->lock);
 	for (;;) {
 		pthread_mutex_lock(&core_lock);
 		if (stream->enqueued - stream->retired < STREAM_ROOM)
@@ -273,9 +283,12 @@ CUresult queue_add(struct stream *stream, struct op *op)
 	}
 	join_default(stream);
 	append(stream, op);
+	uint64_t seq = stream->enqueued;
 	queue_progress(stream->context);
 	pthread_mutex_unlock(&core_lock);
-	return CUDA_SUCCESS;
+	pthread_mutex_unlock(&stream->lock);
+	pthread_rwlock_unlock(&driver_lock);
+	return seq;
 }
 
 /* ---- waiting ---- */
@@ -336,9 +349,10 @@ void queue_wait(struct stream *stream, uint64_t seq)
 		uint64_t when = done ? 0 : queue_estimate(stream, seq);
 		pthread_mutex_unlock(&core_lock);
 		if (done)
-			return;
+			break;
 		queue_sleep_until(when);
 	}
+	pools_settle();
 }
 
 /* The first stream that still has something, and how much: NULL when all is done. */
@@ -370,11 +384,12 @@ void queue_wait_context(struct context *context)
 		uint64_t when = s ? queue_estimate(s, s->enqueued) : 0;
 		pthread_mutex_unlock(&core_lock);
 		if (!s)
-			return;
+			break;
 		queue_sleep_until(when);
 		pthread_mutex_lock(&core_lock);
 		queue_progress(context);
 	}
+	pools_settle();
 }
 
 void queue_discard(struct context *context)

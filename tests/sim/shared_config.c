@@ -4,7 +4,6 @@
  * read falls back to the H200 of the measurements, with one line on stderr: a test that asks for
  * something unreadable should notice.
  */
-#define _GNU_SOURCE
 #include "shared_state.h"
 
 #include <ctype.h>

@@ -5,8 +5,8 @@
  * first process that finds no living one describes the machine anew, so that a leftover file of
  * an earlier test run with other variables does no harm.
  */
-#define _GNU_SOURCE
 #include "shared_state.h"
+#include "shared_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 #define LIFE_BASE (1ll << 40)	/* the byte of slot 0 */
 
 struct sim_state *sim_shared;
-static int life_fd = -1;
+int state_fd = -1;
 static int own_slot = -1;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void state_path(char *path, size_t size)
+void state_path(char *path, size_t size)
 {
 	const char *text = getenv("CUOTA_SIM_STATE");
 	if (text && *text)
@@ -134,7 +134,7 @@ static int open_once(void)
 			continue;
 		}
 		sim_shared = map;
-		life_fd = fd;
+		state_fd = fd;
 		prepare(fd, sim_shared);
 		flock(fd, LOCK_UN);
 		return 0;
@@ -169,7 +169,7 @@ static int take_slot(void)
 			.l_type = F_WRLCK, .l_whence = SEEK_SET,
 			.l_start = LIFE_BASE + i, .l_len = 1,
 		};
-		if (fcntl(life_fd, F_OFD_SETLK, &want) != 0)
+		if (fcntl(state_fd, F_OFD_SETLK, &want) != 0)
 			continue;
 		/* whoever had it is dead: what it left goes before we own the slot */
 		state_reap();
@@ -179,7 +179,7 @@ static int take_slot(void)
 		sim_shared->process[i].used = 1;
 		if (sim_shared->process_top < i + 1)
 			sim_shared->process_top = i + 1;
-		sim_shared->births++;
+		sim_shared->process[i].birth = ++sim_shared->births;
 		return (int)i;
 	}
 	return -EAGAIN;
@@ -198,11 +198,11 @@ int state_register(void)
 
 void state_forget(void)
 {
-	if (life_fd >= 0)
-		close(life_fd);
+	if (state_fd >= 0)
+		close(state_fd);
 	if (sim_shared)
 		munmap(sim_shared, sizeof(*sim_shared));
-	life_fd = -1;
+	state_fd = -1;
 	own_slot = -1;
 	sim_shared = NULL;
 	pthread_mutex_init(&open_lock, NULL);
@@ -265,14 +265,15 @@ static void bury(uint32_t slot)
 
 void state_reap(void)
 {
+	shares_reap();
 	for (uint32_t i = 0; i < sim_shared->process_top; i++)
-		if (sim_shared->process[i].used && !slot_is_alive(life_fd, i))
+		if (sim_shared->process[i].used && !slot_is_alive(state_fd, i))
 			bury(i);
 }
 
 uint64_t state_used_bytes(uint32_t device)
 {
-	uint64_t sum = 0;
+	uint64_t sum = sim_shared->device[device].orphan_bytes;
 	for (uint32_t i = 0; i < sim_shared->process_top; i++)
 		if (sim_shared->process[i].used)
 			sum += sim_shared->process[i].usage[device].memory_bytes;
@@ -328,57 +329,4 @@ void state_context_free(uint32_t context)
 	if (usage->contexts)
 		usage->contexts--;
 	c->process = 0;
-}
-
-int state_share_new(uint32_t process, uint32_t device, uint64_t bytes)
-{
-	for (uint32_t i = 0; i < SIM_MAX_SHARES; i++) {
-		struct sim_share *share = &sim_shared->share[i];
-		if (share->used)
-			continue;
-		memset(share->refs, 0, sizeof(share->refs));
-		share->device = device;
-		share->owner = process;
-		share->bytes = bytes;
-		share->generation++;
-		share->refs[process] = 1;
-		share->used = 1;
-		if (sim_shared->share_top < i + 1)
-			sim_shared->share_top = i + 1;
-		return (int)i;
-	}
-	return -EAGAIN;
-}
-
-bool state_share_get(uint32_t share, uint32_t generation, uint32_t process)
-{
-	if (share >= SIM_MAX_SHARES)
-		return false;
-	struct sim_share *s = &sim_shared->share[share];
-	if (!s->used || s->generation != generation)
-		return false;
-	s->refs[process]++;
-	return true;
-}
-
-void state_share_put(uint32_t share, uint32_t process)
-{
-	struct sim_share *s = &sim_shared->share[share];
-	if (!s->used || !s->refs[process] || --s->refs[process])
-		return;
-	if (s->owner != process)
-		goto last;
-	state_give_bytes(process, s->device, s->bytes);
-	for (uint32_t i = 0; i < sim_shared->process_top; i++) {
-		if (!s->refs[i])
-			continue;
-		s->owner = i;
-		sim_shared->process[i].usage[s->device].memory_bytes += s->bytes;
-		return;
-	}
-last:
-	for (uint32_t i = 0; i < sim_shared->process_top; i++)
-		if (s->refs[i])
-			return;
-	s->used = 0;
 }

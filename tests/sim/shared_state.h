@@ -22,6 +22,7 @@ enum {
 	SIM_MAX_CONTEXTS = 2048,
 	SIM_RING = 1024,	 /* device operations of one context that are not yet over */
 	SIM_MAX_SHARES = 4096,	 /* allocations known to more than one process */
+	SIM_NOBODY = SIM_MAX_PROCESSES,
 	SIM_ACTIVE_WORDS = SIM_MAX_CONTEXTS / 64,
 };
 
@@ -67,6 +68,7 @@ struct sim_usage {
 struct sim_process {
 	uint32_t used;
 	int32_t pid;
+	uint64_t birth;		/* unlike that of any other process ever */
 	char name[64];
 	struct sim_usage usage[SIM_MAX_DEVICES];
 };
@@ -82,16 +84,22 @@ struct sim_line {
 
 struct sim_device {
 	struct sim_line line;
+	uint64_t orphan_bytes;	/* of shares that belong to nobody */
 	uint64_t busy_ns;
 	uint64_t bucket_start_ns, bucket_busy_ns;
 	uint32_t last_busy_pct;
 	uint64_t active[SIM_ACTIVE_WORDS];	/* contexts with items */
 };
 
-/* A device allocation that was exported: it lives until the last process lets go of it. */
+/*
+ * A device allocation that was exported: it lives until the last process lets go of it and the
+ * last descriptor that stands for it is closed. Then its bytes belong to nobody (owner NOBODY) but
+ * are still taken. Its contents are in a file beside the state file.
+ */
 struct sim_share {
 	uint32_t used;
 	uint32_t device;
+	uint32_t exported;	/* descriptors may stand for it: they lock a byte of the file */
 	uint32_t owner;		/* process slot the bytes are charged to */
 	uint32_t generation;
 	uint64_t bytes;
@@ -136,6 +144,12 @@ int state_share_new(uint32_t process, uint32_t device, uint64_t bytes);
 bool state_share_get(uint32_t share, uint32_t generation, uint32_t process);
 /* Drops one reference of a process; the bytes follow the ones who remain. */
 void state_share_put(uint32_t share, uint32_t process);
+/* A new descriptor that keeps the share alive while any copy of it is open; or -errno. */
+int state_share_export(uint32_t share);
+/* Which share a descriptor stands for, or -1. */
+int state_share_of(int fd);
+/* The file with its contents, opened; or -errno. */
+int state_share_data(uint32_t share);
 
 /* Device time (shared_time.c); these need the lock too. */
 uint64_t time_now_ns(void);

@@ -11,7 +11,6 @@
  *    5.5 % of each slice;
  *  - with MPS, contexts do not see each other at all.
  */
-#define _GNU_SOURCE
 #include "shared_state.h"
 
 #include <string.h>

@@ -4,9 +4,14 @@
  * Objects are handed out as CUDA handles. Their memory is never given back to malloc, only reused
  * for objects of the same kind, so that a stale handle can be recognised instead of crashing.
  *
- * Lock ranks, outermost first: api_lock (held by calls that enqueue; one that waits for room in a
- * full stream keeps it, and so do others wait, as with the real driver), core_lock (every private
- * object below), the lock of the shared state. Nothing sleeps with core_lock held.
+ * Lock ranks, outermost first:
+ *  driver_lock     shared by calls that enqueue, taken alone (for a moment) by those that allocate,
+ *                  create or load: see entry.c;
+ *  stream->lock    one at a time enqueues into a stream;
+ *  core_lock       every private object below;
+ *  the lock of the shared state.
+ * A launch that waits for room in a full stream keeps the first two, and what waits then is what
+ * waits with the real driver. Nothing sleeps with one of the last two held.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -44,7 +49,7 @@ enum object_kind {
 	OBJECT_SEMAPHORE,
 	OBJECT_USER,
 	OBJECT_LINK,
-	OBJECT_TEXREF,
+	OBJECT_TEXTURE,
 	OBJECT_KIND_END,
 };
 
@@ -57,6 +62,7 @@ struct context;
 struct stream;
 struct event;
 struct graph;
+struct graph_node;
 struct capture;
 
 /* ---- devices ---- */
@@ -82,17 +88,20 @@ struct context {
 	struct green *green;		/* what it was made from, for green contexts */
 	struct context *host;		/* the primary context behind a green one; else itself */
 	uint64_t own_bytes;		/* device memory of the context itself */
-	uint64_t stack_bytes, heap_bytes, fifo_bytes;	/* taken for the limits below */
+	uint64_t stack_bytes, heap_bytes;	/* taken for the limits below */
 	size_t limits[16];
-	bool launched;			/* a first launch takes stacks, heap and fifo */
+	bool heap_fixed, fifo_fixed;	/* a kernel that uses it was launched */
 	uint64_t noted;			/* ring places whose completion we have seen */
 	struct op *in_ring[SIM_RING];
 	struct stream *streams;		/* legacy and per-thread ones included */
 	struct stream *legacy;
 	struct context *next;
 	struct module *modules;
+	struct array *arrays;
+	struct mipmap *mipmaps;
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
+	uint32_t peers;			/* bits of devices whose memory it may use */
 };
 
 /* ---- streams and what stands in them ---- */
@@ -109,6 +118,7 @@ enum op_kind {
 
 struct op {
 	struct op *next;
+	struct op *next_done;
 	enum op_kind kind;
 	bool submitted;		/* has an item in the context's ring */
 	bool running;		/* host function handed to the pump */
@@ -134,6 +144,7 @@ struct op {
 
 struct stream {
 	struct object object;
+	pthread_mutex_t lock;		/* held while something is being added */
 	struct context *context;
 	struct stream *next;
 	uint64_t id;
@@ -149,6 +160,8 @@ struct stream {
 	bool at_wait;			/* counted in the shared context's `blocked` */
 	uint64_t last_done_ns;
 	struct capture *capture;
+	struct graph_node **capture_deps;	/* what the next captured node waits for */
+	size_t capture_dep_count;
 	struct green *green;
 };
 
@@ -163,7 +176,8 @@ struct event {
 	struct stream *stream;		/* of the latest record, while not done */
 	uint64_t stream_id;
 	uint64_t stream_seq;
-	struct capture *capture;	/* recorded into a capture */
+	struct capture *capture;	/* recorded into a capture, perhaps one that has ended */
+	uint64_t capture_id;
 	struct graph_node **capture_nodes;
 	size_t capture_count;
 };
@@ -180,7 +194,8 @@ struct sim {
 };
 
 extern struct sim sim;
-extern pthread_mutex_t core_lock, api_lock;
+extern pthread_mutex_t core_lock;
+extern pthread_rwlock_t driver_lock;
 
 /* init.c: is the driver usable in this process? */
 bool sim_ready(void);
@@ -199,7 +214,8 @@ bool fail_configured(void);
 CUresult fail_consult(const char *name);
 
 /* entry.c */
-enum entry_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+/* EXCLUSIVE: a context, and a moment alone in the driver. */
+enum entry_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT, NEEDS_EXCLUSIVE };
 struct entry {
 	const char *name;
 	void *function;
@@ -210,6 +226,8 @@ struct entry {
 extern const struct entry entry_table[];
 extern const unsigned entry_count;
 CUresult entry_begin(unsigned index);
+/* Waits until no launch waits for room. */
+void entry_pass_alone(void);
 /* What a NULL stream means for the entry this thread came through. */
 extern __thread bool entry_per_thread;
 
@@ -219,7 +237,7 @@ bool device_valid(CUdevice device);
 bool device_take(CUdevice device, uint64_t bytes);
 void device_give(CUdevice device, uint64_t bytes);
 void device_memory(CUdevice device, uint64_t *ret_free, uint64_t *ret_total);
-/* visible.c: CUDA_VISIBLE_DEVICES; fills physical indices, returns how many. */
+/* visible.c: CUDA_VISIBLE_DEVICES; fills physical indices, returns how many, -1 if one is twice. */
 int visible_devices(uint32_t ret_physical[SIM_MAX_DEVICES]);
 
 /* context.c */
@@ -244,8 +262,8 @@ void stream_free_if_done(struct stream *stream);
 
 /* queue.c */
 struct op *op_new(enum op_kind kind, uint64_t cost_ns);
-/* Appends and gives the operation its place; waits for room. Call with api_lock, not core_lock. */
-CUresult queue_add(struct stream *stream, struct op *op);
+/* Appends an operation; waits for room. Takes the locks itself; gives the operation's number. */
+uint64_t queue_add(struct stream *stream, struct op *op);
 /* Moves everything of a context as far as the present allows. Needs core_lock. */
 void queue_progress(struct context *context);
 /* Nothing left up to operation number `seq`? Needs core_lock. */
@@ -262,9 +280,13 @@ void queue_sleep_until(uint64_t when_ns);
 
 /* memory_*.c */
 struct range;
+/* A box of bytes: `depth` slices (0 means 1) of `height` rows of `width` bytes. */
 struct copy_rows {
 	CUdeviceptr to, from;
 	uint64_t to_pitch, from_pitch, width, height;
+	uint64_t to_slice, from_slice, depth;
+	bool to_array, from_array;	/* device memory behind an array */
+	bool to_device, from_device;	/* said to be memory the driver knows */
 };
 struct fill_rows {
 	CUdeviceptr to;
@@ -279,6 +301,15 @@ void *memory_view(CUdeviceptr address);
 /* Frees a range of any kind that cuMemFree takes. Needs core_lock. */
 CUresult memory_free_any(struct range *range);
 void memory_release_context(struct context *context);
+/* pool.c; need core_lock: gives up what pools keep unused; false when nothing was. */
+bool pools_trim_device(CUdevice device);
+void pool_free_now(struct range *range);
+/* graph_memory.c; needs core_lock: an allocation node's memory is free for the next launch. */
+CUresult graph_memory_free(struct range *range);
+/* After a synchronisation: pools shrink to their thresholds. */
+void pools_settle(void);
+void modules_release_context(struct context *context);
+void arrays_release_context(struct context *context);
 
 /* pump.c: needs core_lock */
 void pump_wake(void);
@@ -288,15 +319,28 @@ bool op_needs_pump(const struct op *op);
 bool wait_value_open(const struct op *op);
 void wait_value_write(const struct op *op);
 
-/* capture.c: what capturing changes; none of it needs a lock held */
+/*
+ * capture.c and capture_node.c: what capturing changes; none of it needs a lock held. The first
+ * ones return an error when the call is not allowed now, and invalidate what it hurts.
+ */
 CUresult capture_forbids(void);			/* for calls no capture allows */
 CUresult capture_forbids_stream(struct stream *stream);
+/* The legacy stream may not be used while a blocking stream of its context captures. */
+CUresult capture_forbids_legacy(struct stream *stream);
+bool capture_is_on(struct context *context);
+CUresult capture_forbids_context(struct context *context);
 CUresult capture_unsupported(struct stream *stream);
 void capture_abandon(struct stream *stream);
-CUresult capture_event_record(struct stream *stream, struct event *event, unsigned flags);
-CUresult capture_event_wait(struct stream *stream, struct event *event, unsigned flags);
+CUresult capture_checks_event(struct event *event);
+CUresult capture_event_record(struct stream *stream, struct event *event, bool external);
+CUresult capture_event_wait(struct stream *stream, struct event *event, bool external);
+CUresult capture_alloc(struct stream *stream, uint64_t bytes, CUdevice device,
+		       CUdeviceptr *ret_address);
+CUresult capture_free(struct stream *stream, CUdeviceptr address);
+CUresult capture_mem_op(struct stream *stream, const struct op *op);
 struct launch;
 CUresult capture_kernel(struct stream *stream, const struct launch *launch);
+CUresult capture_child(struct stream *stream, struct graph *graph);
 CUresult capture_host(struct stream *stream, CUhostFn function, void *user);
 CUresult capture_copy(struct stream *stream, const struct copy_rows *copy);
 CUresult capture_fill(struct stream *stream, const struct fill_rows *fill);

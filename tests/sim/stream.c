@@ -111,13 +111,13 @@ CUresult sim_cuStreamQuery(CUstream handle)
 		result = capture_forbids_stream(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&api_lock);
+	pthread_mutex_lock(&stream->lock);
 	pthread_mutex_lock(&core_lock);
 	if (!stream_is_idle(stream))
 		queue_progress(stream->context);
 	result = stream_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&core_lock);
-	pthread_mutex_unlock(&api_lock);
+	pthread_mutex_unlock(&stream->lock);
 	return result;
 }
 
@@ -145,18 +145,21 @@ CUresult sim_cuStreamSynchronize(CUstream handle)
 		}
 		pthread_mutex_unlock(&core_lock);
 		if (!wait_for)
-			return CUDA_SUCCESS;
+			break;
 		queue_wait(wait_for, seq);
 		if (wait_for == stream && !stream->is_legacy)
-			return CUDA_SUCCESS;
+			break;
 	}
+	pools_settle();
+	return CUDA_SUCCESS;
 }
 
 CUresult sync_context(struct context *context)
 {
-	CUresult result = capture_forbids();
+	CUresult result = capture_forbids_context(context);
 	if (result != CUDA_SUCCESS)
 		return result;
+	entry_pass_alone();
 	queue_wait_context(context);
 	return CUDA_SUCCESS;
 }
@@ -170,14 +173,12 @@ static CUresult add_host(CUstream handle, struct op *op)
 	if (stream->capture)
 		return op->host ? capture_host(stream, op->host, op->user) :
 				  capture_unsupported(stream);
-	pthread_mutex_lock(&api_lock);
 	struct op *queued = op_new(OP_HOST, 0);
 	queued->host = op->host;
 	queued->callback = op->callback;
 	queued->user = op->user;
-	result = queue_add(stream, queued);
-	pthread_mutex_unlock(&api_lock);
-	return result;
+	queue_add(stream, queued);
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_cuLaunchHostFunc(CUstream handle, CUhostFn function, void *user)

@@ -1,7 +1,8 @@
 /*
  * Which physical devices this process sees, and in which order: CUDA_VISIBLE_DEVICES and
- * CUDA_DEVICE_ORDER. The list ends at the first entry that names no device; an empty list hides
- * all; naming a device twice hides all as well.
+ * CUDA_DEVICE_ORDER. The list ends at the first entry that names no device, an entry that is no
+ * number or UUID to its end, or one of the other kind than the first; naming a device twice makes
+ * cuInit fail (all as driver 580 does).
  */
 #include "sim.h"
 
@@ -52,11 +53,8 @@ static int find_entry(const char *text, size_t length, const uint32_t *order, ui
 		return find_uuid(text, length, count);
 	if (!length || !isdigit((unsigned char)text[0]))
 		return -1;
-	char *end;
-	unsigned long index = strtoul(text, &end, 10);
-	if (end != text + length || index >= count)
-		return -1;
-	return (int)order[index];
+	unsigned long index = strtoul(text, NULL, 10);
+	return index < count ? (int)order[index] : -1;
 }
 
 int visible_devices(uint32_t ret_physical[SIM_MAX_DEVICES])
@@ -71,17 +69,22 @@ int visible_devices(uint32_t ret_physical[SIM_MAX_DEVICES])
 		return (int)count;
 	}
 	int visible = 0;
+	bool by_uuid = false;
 	while (visible < SIM_MAX_DEVICES) {
 		while (isspace((unsigned char)*text))
 			text++;
 		size_t length = strcspn(text, ", \t");
+		bool uuid = !isdigit((unsigned char)*text);
 		int found = find_entry(text, length, order, count);
-		if (found < 0)
+		if (found < 0 || (visible && uuid != by_uuid))
 			break;
+		by_uuid = uuid;
 		for (int i = 0; i < visible; i++)
 			if (ret_physical[i] == (uint32_t)found)
-				return 0;
+				return -1;
 		ret_physical[visible++] = (uint32_t)found;
+		if (!uuid && strspn(text, "0123456789") != length)
+			break;
 		text += length;
 		while (isspace((unsigned char)*text))
 			text++;

@@ -55,18 +55,21 @@ static CUresult add(CUstream handle, enum op_kind kind, CUdeviceptr address, uin
 		result = check(address, wide ? 8 : 4);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (stream->capture)
-		return capture_unsupported(stream);
-	pthread_mutex_lock(&api_lock);
+	if (stream->capture) {
+		struct op captured = {
+			.kind = kind, .address = address, .data = host_view(address),
+			.value = value, .value_flags = flags, .wide = wide,
+		};
+		return capture_mem_op(stream, &captured);
+	}
 	struct op *op = op_new(kind, kind == OP_WRITE_VALUE ? WRITE_COST_NS : 0);
 	op->address = address;
 	op->data = host_view(address);
 	op->value = value;
 	op->value_flags = flags;
 	op->wide = wide;
-	result = queue_add(stream, op);
-	pthread_mutex_unlock(&api_lock);
-	return result;
+	queue_add(stream, op);
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,

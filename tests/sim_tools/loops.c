@@ -5,7 +5,6 @@
  * prints how many kernels per second each got and all together. It is a plain driver-API program:
  * the same binary shows how the real driver or the simulated one shares the device.
  */
-#define _GNU_SOURCE
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
