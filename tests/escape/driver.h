@@ -72,6 +72,17 @@
 	F(cuLibraryLoadData) \
 	F(cuLibraryGetGlobal) \
 	F(cuLaunchKernel) \
+	F(cuCtxDestroy_v2) \
+	F(cuDevicePrimaryCtxRelease_v2) \
+	F(cuDevicePrimaryCtxReset_v2) \
+	F(cuDeviceTotalMem_v2) \
+	F(cuMemFree) \
+	F(cuArrayDestroy) \
+	F(cuMipmappedArrayDestroy) \
+	F(cuModuleUnload) \
+	F(cuGraphExecDestroy) \
+	F(cuGraphAddMemFreeNode) \
+	F(cuDeviceGraphMemTrim) \
 	F(cuIpcGetMemHandle) \
 	F(cuIpcOpenMemHandle_v2) \
 	F(cuIpcCloseMemHandle)

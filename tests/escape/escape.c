@@ -2,6 +2,7 @@
  * Does any way to take device memory get round the cap?
  *
  *   escape list
+ *   escape script                             calls by name from standard input: script.c
  *   escape one WAY [want MiB] [piece MiB]     takes until refused, prints what it got, keeps it until stdin ends
  *   escape table LIBRARY CAP-MiB [processes]  each way in processes of its own under LD_PRELOAD=LIBRARY and
  *                                             CUOTA_MEM, judged from outside; "-" as LIBRARY: without
@@ -9,6 +10,7 @@
  * The judge is not under cuota: it adds up what the driver granted, and reads the device's use through NVML.
  * Exit status 1 when a way got more than the cap, or was refused with anything but out of memory.
  */
+#include "script.h"
 #include "ways.h"
 
 #include <dlfcn.h>
@@ -260,12 +262,14 @@ int main(int argc, char **argv)
 	if (argc >= 4 && !strcmp(argv[1], "table"))
 		return run_table("/proc/self/exe", argv[2], strtoull(argv[3], NULL, 0),
 				 argc > 4 ? (unsigned)atoi(argv[4]) : 1);
+	if (argc == 2 && !strcmp(argv[1], "script"))
+		return script_run();
 	if (argc == 2 && !strcmp(argv[1], "list")) {
 		for (size_t i = 0; i < ways_count; i++)
 			puts(ways[i].name);
 		return 0;
 	}
-	fprintf(stderr,
-		"usage: escape list | one WAY [want [piece]] | table LIBRARY CAP [processes]\n");
+	fprintf(stderr, "usage: escape list | script | one WAY [want [piece]] | table LIBRARY CAP "
+			"[processes]\n");
 	return 2;
 }
