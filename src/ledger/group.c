@@ -106,28 +106,31 @@ static void lower64(_Atomic uint64_t *word, uint64_t value)
 		;
 }
 
-static void lower32(_Atomic uint32_t *word, uint32_t value)
+/* 1 when that changed something. */
+static int lower32(_Atomic uint32_t *word, uint32_t value)
 {
 	uint32_t seen = atomic_load(word);
 
-	while ((seen == 0 || seen > value) && !atomic_compare_exchange_weak(word, &seen, value))
-		;
+	while (value && (seen == 0 || seen > value))
+		if (atomic_compare_exchange_weak(word, &seen, value))
+			return 1;
+	return 0;
 }
 
-/* What this member brings: it can make the group's caps smaller, never larger. */
+/* What this member brings: it can make the group's caps smaller, never larger. The cap on memory is read
+ * at every charge; of the others, members keep copies, and are told to look again. */
 static void bring_caps(struct member *member)
 {
 	struct group *group = &member->ledger->file->group[member->group];
 	struct quota own = quota_strictest(member->ceiling, member->asked);
+	int lowered = lower32(&group->sm_cap_bp, own.sm_bp);
 
+	lowered |= lower32(&group->weight, own.weight);
+	lowered |= lower32(&group->priority, own.priority);
 	if (own.mem_bytes != QUOTA_UNSET)
 		lower64(&group->mem_cap_bytes, own.mem_bytes);
-	if (own.sm_bp)
-		lower32(&group->sm_cap_bp, own.sm_bp);
-	if (own.weight)
-		lower32(&group->weight, own.weight);
-	if (own.priority)
-		lower32(&group->priority, own.priority);
+	if (lowered)
+		atomic_fetch_add(&group->limits_gen, 1);
 }
 
 /* A group that has no member begins anew. limits_gen goes on: members compare it with what they
