@@ -95,6 +95,13 @@ class Tools(unittest.TestCase):
         self.assertEqual(suites.load("counts").library_instructions(f.name), 5 + 6 + 7 + 2)
         os.unlink(f.name)
 
+    def test_more_instructions_than_the_band_allows_are_a_regression(self):
+        counts, e = suites.load("counts"), entry()
+        e.row(case="a", instructions=105.0, baseline=100.0)
+        e.row(case="b", instructions=120.0, baseline=100.0)
+        counts.judge(e)
+        self.assertEqual([c["ok"] for c in e.data["checks"]], [True, False])
+
     def test_a_peer_is_told_only_what_was_asked(self):
         peer = ways.Peer({}, "/x/lib.so", tempfile.mkdtemp())
         _, env = peer.command(["true"], ways.Quota(sm=30))
