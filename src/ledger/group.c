@@ -123,8 +123,10 @@ static void bring_caps(struct member *member)
 {
 	struct group *group = &member->ledger->file->group[member->group];
 	struct quota own = quota_strictest(member->ceiling, member->asked);
-	int lowered = lower32(&group->sm_cap_bp, own.sm_bp);
+	int lowered;
 
+	ledger_test_point(35);
+	lowered = lower32(&group->sm_cap_bp, own.sm_bp);
 	lowered |= lower32(&group->weight, own.weight);
 	lowered |= lower32(&group->priority, own.priority);
 	if (own.mem_bytes != QUOTA_UNSET)
@@ -142,6 +144,7 @@ static void reset(struct member *member, unsigned g, uint64_t key)
 
 	atomic_store(&group->key, key);
 	words_store(group->name, GROUP_NAME_BYTES / 8, member->name);
+	ledger_test_point(33);
 	atomic_store(&group->owner_uid, geteuid());
 	atomic_store(&group->member_hint, member->slot);
 	atomic_store(&group->total, total_make(0, TOTAL_NO_SLOT, epoch));
@@ -186,6 +189,7 @@ static void activate(struct member *member)
 	struct slot *slot = &member->ledger->file->slot[member->slot];
 	uint64_t op = atomic_load(&slot->op);
 
+	ledger_test_point(34);
 	member->op = ((op | 7) ^ 7) + OP_SEQ_ONE + OP_ACTIVE;
 	atomic_compare_exchange_strong(&slot->op, &op, member->op);
 	atomic_store(&member->ledger->file->group[member->group].member_hint, member->slot);
@@ -258,6 +262,7 @@ static int enter_locked(struct member *member, uint64_t key, struct error *err)
 	appear(member, g);
 	activate(member);
 	bring_caps(member);
+	ledger_test_point(36);
 	if (fresh)
 		atomic_store(&group->state, atomic_load(&group->state) + STATE_EPOCH + STATE_OPEN);
 	return 0;

@@ -100,6 +100,7 @@ static int claim_slot(struct member *member, struct error *err)
 			continue;
 		}
 		atomic_store(&file->slot[i].group, 0);
+		ledger_test_point(5);
 		member->slot = i;
 		member->generation = atomic_fetch_add(&file->live[i].generation, 1) + 1;
 		return 0;
