@@ -74,9 +74,14 @@ int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk)
 	return 0;
 }
 
+unsigned gate_lane(CUstream stream)
+{
+	return stream_hash(stream) / 2 % SCHED_LANES;
+}
+
 void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
 {
-	real.cuStreamWriteValue32_v2(stream, gate->device_words + MARK_WORD * 4, mark,
+	real.cuStreamWriteValue32_v2(stream, gate->device_words + (MARK_WORD + gate_lane(stream)) * 4, mark,
 				     CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 

@@ -1,9 +1,9 @@
 /*
  * Gates in the stream: the device waits at a word of pinned host memory until somebody stores a number there.
  *
- * Three words per device: one for turns (opened by the service thread), one for samples (closed around a timed launch
- * and opened by the same thread right after it, so that an idle stream reads like a busy one), and one that the
- * device writes: the last mark that a stream has passed.
+ * Words per device: one for turns (opened by the service thread), one for samples (closed around a timed launch
+ * and opened by the same thread right after it, so that an idle stream reads like a busy one), and the lanes
+ * that the device writes: the last mark that a stream has passed.
  */
 #ifndef CUOTA_HOOKS_GATE_H
 #define CUOTA_HOOKS_GATE_H
@@ -19,7 +19,7 @@ struct sched;
 
 struct gate {
 	_Atomic uint32_t state; /* 0 untried, 1 being made, 2 usable, 3 not to be had here */
-	_Atomic uint32_t *words; /* pinned: turns, samples, marks, a cache line apart */
+	_Atomic uint32_t *words; /* pinned: turns, samples, lanes of marks, a cache line apart */
 	CUdeviceptr device_words;
 	_Atomic uint64_t waited[GATE_STREAMS]; /* stream hash << 32 | highest chunk it waits for */
 	uint32_t sample_next;
@@ -33,6 +33,9 @@ int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk);
 
 /* Has the stream write the mark when all before it is done. */
 void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark);
+
+/* Which lane of marks a stream writes to. */
+unsigned gate_lane(CUstream stream);
 
 /* Closes the sample gate in front of what comes next; *ret_ticket opens it again. */
 int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket);

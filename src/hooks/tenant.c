@@ -65,7 +65,9 @@ static enum tenant_state read_all(struct process *process)
 	rc = policy_read(config->policy_path, &process->policy, &err);
 	if (rc != 0)
 		return refuse(err.text);
-	if (!config->any_set && access(POLICY_PATH, F_OK) != 0)
+	if (policy_warning(process->policy)[0])
+		log_line(LOG_WARN, "%s", policy_warning(process->policy));
+	if (!config->any_set && !policy_any(process->policy))
 		return TENANT_OFF;
 	return TENANT_ON;
 }

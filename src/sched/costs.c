@@ -32,15 +32,16 @@ struct cost *costs_find(struct costs *costs, uint64_t key)
 	return &costs->entries[COSTS_ENTRIES - 1];
 }
 
-/* Timing a launch costs some 5 us of host time: spend at most about a hundredth of the kernel's on it. */
-static uint32_t sample_gap(uint64_t mean_ns)
+/* Timing a launch costs some 5 us of host and device time: spend at most a quarter of a percent on it. */
+static uint32_t sample_gap(uint64_t mean_ns, uint32_t samples)
 {
+	uint32_t most = samples < COST_STEADY ? COST_SAMPLE_GAP : COST_STEADY_GAP;
 	uint64_t gap;
 
 	if (mean_ns >= COST_LONG_NS)
 		return 1;
 	gap = COST_LONG_NS / (mean_ns ? mean_ns : 1);
-	return gap > COST_SAMPLE_GAP ? COST_SAMPLE_GAP : (uint32_t)gap;
+	return gap > most ? most : (uint32_t)gap;
 }
 
 uint64_t cost_launch(struct cost *cost, int *ret_sample)
@@ -52,7 +53,8 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 		atomic_store_explicit(&cost->countdown, left - 1, memory_order_relaxed);
 		*ret_sample = 0;
 	} else if (left == 1) {
-		atomic_store_explicit(&cost->countdown, sample_gap(mean), memory_order_relaxed);
+		atomic_store_explicit(&cost->countdown, sample_gap(mean, atomic_load_explicit(&cost->samples, memory_order_relaxed)),
+				      memory_order_relaxed);
 		*ret_sample = 1;
 	} else {
 		/* The very first may load code and synchronise: never timed, never behind a closed gate. */

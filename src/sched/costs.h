@@ -16,8 +16,10 @@
 
 #define COSTS_ENTRIES	4096u
 #define COST_GUESS_NS	5000u	  /* a launch of a kind never timed */
-#define COST_LONG_NS	400000u	  /* every launch at least this long is timed */
-#define COST_SAMPLE_GAP 32u	  /* short kernels: one launch in this many */
+#define COST_LONG_NS	2000000u  /* every launch at least this long is timed */
+#define COST_SAMPLE_GAP 32u	  /* short kernels: one launch in this many, */
+#define COST_STEADY	32u	  /* and after this many samples */
+#define COST_STEADY_GAP 128u	  /* one in this many */
 #define COST_SURE	3u	  /* samples after which launches charged by guess are corrected */
 #define COST_EARLY	4u	  /* and each of the first few after the very first */
 

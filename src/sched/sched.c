@@ -13,6 +13,7 @@
 #define NOT_FLOWING UINT64_MAX
 
 #define DENSE_BP 8500u
+#define DENSITY_MIN_NS 500000u /* shorter stretches of flow say little */
 
 /* Where in the ledger we look; the member's own numbers are in private memory and were checked. */
 static void point(struct sched *sched)
@@ -55,7 +56,7 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	point(sched);
 	sched->flowing = sched->use_turns ? NOT_FLOWING : 0;
 	sched->open = &sched->open_word;
-	sched->done = &sched->done_word;
+	sched->lanes = sched->lane_words;
 	sched->chunk = 1;
 }
 
@@ -97,7 +98,8 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
 	turn_charge(&sched->turns, busy_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
-	atomic_fetch_add_explicit(&sched->turn_busy_ns, busy_ns, memory_order_relaxed);
+	if (LOAD(&sched->flowing) != NOT_FLOWING)
+		atomic_fetch_add_explicit(&sched->flow_busy_ns, busy_ns, memory_order_relaxed);
 }
 
 static uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
@@ -109,7 +111,7 @@ static uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 }
 
 /* Counts work handed to the driver; answers a mark for the stream to write after it when one is due. */
-static uint32_t issue(struct sched *sched, uint64_t ns, int contended)
+static uint32_t issue(struct sched *sched, uint64_t ns, unsigned lane, int contended)
 {
 	uint32_t mark = 0;
 
@@ -119,9 +121,10 @@ static uint32_t issue(struct sched *sched, uint64_t ns, int contended)
 		/* Nobody looks: what was issued so far is known by prediction only. */
 		sched->marked_ns = sched->issued_ns;
 	} else if (sched->issued_ns - sched->marked_ns >= SCHED_CHUNK_NS &&
-		   sched->mark - LOAD(sched->done) < SCHED_MARKS - 1) {
+		   sched->mark - sched->done < SCHED_MARKS - 1) {
 		mark = ++sched->mark;
 		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
+		sched->mark_lane[mark % SCHED_MARKS] = (uint8_t)lane;
 		sched->marked_ns = sched->issued_ns;
 	}
 	unlock(sched);
@@ -136,6 +139,20 @@ static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t open
 	return until > after ? until - after : 0;
 }
 
+/* All marks up to the answer have been passed. Under the lock. */
+static uint32_t see_marks(struct sched *sched)
+{
+	while (sched->done != sched->mark) {
+		uint32_t next = sched->done + 1;
+		uint32_t seen = LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
+
+		if ((int32_t)(seen - next) < 0)
+			break;
+		sched->done = next;
+	}
+	return sched->done;
+}
+
 /*
  * The holder's marks against its predictions: moves the predicted end when a mark is late, and sees the end itself, so
  * that those who wait know. Returns when to look again, 0 = no mark will tell more.
@@ -143,10 +160,11 @@ static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t open
 static uint64_t look_at_marks(struct sched *sched, uint64_t now_ns)
 {
 	struct slot_sm *sm = sched->slot_sm;
-	uint32_t done = LOAD(sched->done), last;
+	uint32_t done, last;
 	uint64_t opened, until, due, at = 0;
 
 	lock(sched);
+	done = see_marks(sched);
 	opened = sched->issued_ns - sched->closed_ns;
 	until = LOAD(&sm->busy_until_ns);
 	last = sched->mark;
@@ -172,28 +190,36 @@ static uint64_t look_at_marks(struct sched *sched, uint64_t now_ns)
 	return at;
 }
 
-/* The turn is ours from now: remember when, to see how dense the program is in it. */
-static void begin_turn(struct sched *sched, uint64_t word, uint64_t now_ns)
+/* Launches flow from now on: with what was opened before done, the program is on its own. */
+static void begin_flow(struct sched *sched, uint64_t word, uint64_t now_ns)
 {
+	uint64_t until = LOAD(&sched->slot_sm->busy_until_ns);
+
 	if (LOAD(&sched->flowing) == word)
 		return;
-	STORE(&sched->turn_began_ns, now_ns);
-	STORE(&sched->turn_busy_ns, 0);
+	STORE(&sched->flow_began_ns, until > now_ns ? until : now_ns);
+	STORE(&sched->flow_busy_ns, 0);
 	STORE(&sched->flowing, word);
 }
 
-static void end_turn(struct sched *sched, uint64_t now_ns)
+static void density_sample(struct sched *sched, uint32_t bp)
 {
-	uint64_t began = LOAD(&sched->turn_began_ns), busy = LOAD(&sched->turn_busy_ns);
-	uint32_t old = LOAD(&sched->density_bp), now_bp;
+	uint32_t old = LOAD(&sched->density_bp);
+
+	STORE(&sched->density_bp, old ? (old * 3 + bp) / 4 : bp);
+}
+
+static void end_flow(struct sched *sched, uint64_t now_ns)
+{
+	uint64_t began = LOAD(&sched->flow_began_ns), busy = LOAD(&sched->flow_busy_ns), wall;
 
 	if (LOAD(&sched->flowing) == NOT_FLOWING)
 		return;
 	STORE(&sched->flowing, NOT_FLOWING);
-	if (now_ns <= began || now_ns - began < NS_PER_MS)
+	if (now_ns < began + DENSITY_MIN_NS)
 		return;
-	now_bp = busy >= now_ns - began ? 10000u : (uint32_t)(busy * 10000 / (now_ns - began));
-	STORE(&sched->density_bp, old ? (old * 3 + now_bp) / 4 : now_bp);
+	wall = now_ns - began;
+	density_sample(sched, busy >= wall ? 10000u : (uint32_t)(busy * 10000 / wall));
 }
 
 int sched_is_dense(const struct sched *sched)
@@ -235,25 +261,34 @@ static int backlog_full(const struct sched *sched)
 	       sched->chunk - LOAD(sched->open) >= SCHED_CHUNKS - 1;
 }
 
+/* A gated launch is paid when its chunk opens; 0 if it has been paid already, while it waited for the cap. */
+static uint64_t take_back(struct sched *sched, uint64_t cost_ns)
+{
+	uint64_t pending = LOAD(&sched->pending_ns);
+
+	do {
+		if (pending < cost_ns)
+			return 0;
+	} while (!atomic_compare_exchange_weak(&sched->pending_ns, &pending, pending - cost_ns));
+	return cost_ns;
+}
+
 /* No turn: a gate in the stream, or a wait on the host. */
-static enum admission hold_back(struct sched *sched, uint64_t cost_ns, int can_gate,
-				 struct admit_result *ret)
+static enum admission hold_back(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
+				int can_gate,  struct admit_result *ret)
 {
 	enum admission what = ADMIT_WAIT;
 
 	if (!can_gate)
 		return what;
-	STORE(&sched->flowing, NOT_FLOWING);
+	end_flow(sched, now_ns);
 	lock(sched);
 	if (!backlog_full(sched)) {
-		ret->chunk = into_chunk(sched, cost_ns);
+		ret->chunk = into_chunk(sched, take_back(sched, cost_ns));
 		ret->kick = sched->closed_launches == 1;
 		what = ADMIT_GATE;
 	}
 	unlock(sched);
-	/* A gated launch is paid when its chunk opens. */
-	if (what == ADMIT_GATE)
-		atomic_fetch_sub_explicit(&sched->pending_ns, cost_ns, memory_order_relaxed);
 	return what;
 }
 
@@ -264,28 +299,28 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 
 	/* With launches behind the gate, later ones must not overtake them: the tick takes the turn. */
 	if (LOAD(&sched->slot_sm->want) && sched->closed_launches && can_gate)
-		return hold_back(sched, cost_ns, can_gate, ret);
+		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
 		if (sched->closed_launches == 0) {
 			uint64_t room_at = turn_room_at(&sched->turns, now_ns, can_gate);
 
 			if (room_at == 0) {
-				begin_turn(sched, word, now_ns);
+				begin_flow(sched, word, now_ns);
 				return ADMIT_GO;
 			}
 			ret->until_ns = room_at;
-			return can_gate ? hold_back(sched, cost_ns, can_gate, ret) : ADMIT_WAIT;
+			return can_gate ? hold_back(sched, cost_ns, now_ns, can_gate, ret) : ADMIT_WAIT;
 		}
 		ret->until_ns = now_ns + TURN_GRACE_NS; /* the tick opens the backlog first */
 		ret->kick = 1;
 	} else {
-		end_turn(sched, now_ns);
+		end_flow(sched, now_ns);
 	}
-	return hold_back(sched, cost_ns, can_gate, ret);
+	return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 }
 
-enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
-			   struct admit_result *ret)
+enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
+			   int can_gate, struct admit_result *ret)
 {
 	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
 	enum admission what = ADMIT_GO;
@@ -313,10 +348,13 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_n
 		uint64_t paid = pay_pending(sched, now_ns);
 
 		if (sched->use_turns)
-			ret->mark = issue(sched, paid, LOAD(&sched->turns.file->turn.until_ns) != 0);
+			ret->mark = issue(sched, paid, lane,
+					  LOAD(&sched->turns.file->turn.until_ns) != 0);
 	} else if (what == ADMIT_GATE) {
-		ret->mark = issue(sched, cost_ns, 1);
+		ret->mark = issue(sched, cost_ns, lane, 1);
 	}
+	if (ret->mark && !atomic_exchange_explicit(&sched->ticking, 1, memory_order_acq_rel))
+		ret->kick = 1;
 	return what;
 }
 
@@ -336,13 +374,14 @@ void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 		STORE(&sched->slot_sm->busy_until_ns, now_ns);
 }
 
-void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *done)
+void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes)
 {
 	lock(sched);
 	STORE(open, LOAD(sched->open));
-	STORE(done, LOAD(sched->done));
+	for (unsigned i = 0; i < SCHED_LANES; i++)
+		STORE(&lanes[i], LOAD(&sched->lanes[i]));
 	sched->open = open;
-	sched->done = done;
+	sched->lanes = lanes;
 	unlock(sched);
 }
 
@@ -397,6 +436,7 @@ static int open_chunks(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_
 static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
 	uint64_t word, look = 0, paid;
+	int all;
 	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
 
 	if (cap && cap < QUOTA_SM_NONE) {
@@ -410,9 +450,12 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	turn_resume(&sched->turns);
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
-	if (open_chunks(sched, now_ns, &paid))
-		begin_turn(sched, word, now_ns);
+	all = open_chunks(sched, now_ns, &paid);
 	pay(sched, paid, now_ns);
+	if (all)
+		begin_flow(sched, word, now_ns);
+	else if (paid >= TURN_QUANTUM_NS * 3 / 4)
+		density_sample(sched, 10000); /* a whole lease did not empty the backlog: the host is far ahead */
 	if (LOAD(&sched->flowing) == word)
 		return 0;
 	/* What is left closed waits for the next lease, or for room in this one. */
@@ -427,11 +470,14 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	*ret_wake = 0;
 	if (sched->use_turns && sched->closed_launches)
 		next = tick_gate(sched, now_ns, ret_wake);
-	if (sched->use_turns && LOAD(&sched->turns.file->turn.until_ns) &&
-	    turn_is_ours(&sched->turns)) {
+	if (LOAD(&sched->ticking))
+		STORE(&sched->ticking, 0);
+	if (sched->use_turns && turn_is_ours(&sched->turns)) {
 		uint32_t unsure = LOAD(&sched->slot_sm->unsure);
 		uint64_t at = look_at_marks(sched, now_ns);
 
+		if (at)
+			STORE(&sched->ticking, 1);
 		if (at && (next == 0 || at < next))
 			next = at;
 		if (unsure && !at && *ret_wake == 0)

@@ -29,6 +29,7 @@
 #define SCHED_FLUSH_NS	    50000u   /* charged time between looks at the clock */
 #define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
 #define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
+#define SCHED_LANES	    32u	     /* marks are ordered within a stream only */
 #define SCHED_MARKS	    256u     /* marks under way that can be told apart */
 #define SCHED_LATE_NS	    50000u   /* a mark later than this moves the predicted end */
 #define SCHED_POLL_NS	    25000u   /* how often the last mark is looked for */
@@ -64,15 +65,19 @@ struct sched {
 
 	/* Marks: while others compete, the stream writes a number after every SCHED_CHUNK_NS of work, so that
 	 * late work is known to be late (predictions alone never notice that the device was shared). */
-	_Atomic uint32_t *done; /* highest mark passed: pinned memory, like `open` */
-	_Atomic uint32_t done_word;
+	_Atomic uint32_t *lanes; /* per lane of streams, the last mark passed: pinned memory, like `open` */
+	_Atomic uint32_t lane_words[SCHED_LANES];
 	uint32_t mark;		 /* last one issued */
+	uint32_t done;		 /* all marks up to this one have been seen */
+	uint8_t mark_lane[SCHED_MARKS];
+	_Atomic uint32_t ticking; /* the service thread looks at marks */
 	uint64_t issued_ns;	 /* all predicted work ever handed to the driver */
 	uint64_t marked_ns;	 /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
 
-	/* How busy the device is while it is ours: decides between gate and host wait. */
-	_Atomic uint64_t turn_busy_ns, turn_wall_ns, turn_began_ns;
+	/* How busy the program itself keeps the device while it is ours and no backlog helps: decides between
+	 * gate and host wait. */
+	_Atomic uint64_t flow_busy_ns, flow_began_ns;
 	_Atomic uint32_t density_bp;
 
 	struct costs costs;
@@ -90,7 +95,7 @@ struct admit_result {
 	unsigned wake;	/* slot + 1 of a process whose turn_futex to wake, or 0 */
 	int for_cap;	/* the wait is for the cap, not for the turn */
 	int kick;	/* wake our own service thread: it has a turn to take for us */
-	uint32_t mark;	/* make the stream write this to `done` after the launch; 0 = none */
+	uint32_t mark;	/* make the stream write this to its lane after the launch; 0 = none */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode, int contexts_overlap);
@@ -112,10 +117,11 @@ static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
 
 /*
  * The slow path, after sched_flows() said 0: pays what is pending and decides. `cost_ns` is the launch's own
- * (already charged). can_gate: this launch's stream can take a gate. Ask again after ADMIT_WAIT.
+ * (already charged), `lane` its stream's (below SCHED_LANES). can_gate: the stream can take a gate. Ask again
+ * after ADMIT_WAIT.
  */
-enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int can_gate,
-			   struct admit_result *ret);
+enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
+			   int can_gate, struct admit_result *ret);
 
 /*
  * Around a host call that waits for the device: others then know that late work is not done work. all_done: when it
@@ -124,8 +130,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, uint64_t now_n
 void sched_sync_begin(struct sched *sched);
 void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done);
 
-/* Moves both words to memory that the device can reach; keeps their values. */
-void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *done);
+/* Moves the words to memory that the device can reach; keeps their values. */
+void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);
 
 /* A sample came back: corrects the account by delta_ns. */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

@@ -155,6 +155,16 @@ static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64
 	return 1;
 }
 
+/* A group that seldom wants the device is let in early: it is behind by more than a turn can make up. */
+static int far_behind(const struct group *mine, const struct group *its)
+{
+	uint64_t vtime = LOAD(&mine->sm.vtime_ns);
+
+	return group_priority(mine) == group_priority(its) &&
+	       vtime + TURN_QUANTUM_NS * QUOTA_WEIGHT_DEFAULT / group_weight(mine) <
+		       LOAD(&its->sm.vtime_ns);
+}
+
 /* Asks the holder to end: sets its lease if it has none, or shortens it for a higher priority. */
 static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t now_ns)
 {
@@ -165,6 +175,8 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 
 	if (mine && its && group_priority(mine) > group_priority(its))
 		quantum = TURN_QUANTUM_HIGH_NS;
+	else if (mine && its && far_behind(mine, its))
+		quantum = TURN_QUANTUM_MIN_NS;
 	end = since + quantum > now_ns ? since + quantum : now_ns;
 	if (end > now_ns + quantum)
 		end = now_ns + quantum; /* a since from the future is damage */

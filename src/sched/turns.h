@@ -21,7 +21,8 @@
 
 #include "ledger/ledger.h"
 
-#define TURN_QUANTUM_NS	     5000000ull	 /* lease while others want the device */
+#define TURN_QUANTUM_NS	     10000000ull /* lease while others want the device */
+#define TURN_QUANTUM_MIN_NS  2000000ull	 /* and while one of them is far behind: it seldom wants it */
 #define TURN_QUANTUM_HIGH_NS 500000ull	 /* and while a group of higher priority does */
 #define TURN_GRACE_NS	     40000ull	 /* a gap shorter than this is not dry: a launch-and-wait
 					    loop leaves some 10 us */

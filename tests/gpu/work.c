@@ -7,7 +7,9 @@
  * the device for exactly that long.
  *
  *   work --us 94 --mode wait|queue|burst|streams|graph [--seconds 3] [--burst 20] [--grid 1056] [--block 256]
- *        [--start NS] [--label TEXT] [--idle-us N]
+ *        [--start NS] [--label TEXT] [--idle-us N] [--settle S]
+ *
+ * With --settle the loop runs that long before it is measured: warm-up and its debt are over then.
  *
  * Prints one JSON line: launches, seconds, rate, longest gap between completions, variation of 100 ms windows.
  */
@@ -49,7 +51,7 @@ static const char ptx[] =
 	"setp.eq.u32 %p2, %a, 12345;\nmov.u64 %s, sink;\n@%p2 st.global.u32 [%s], %a;\nret;\n}\n";
 
 struct options {
-	double us, seconds, idle_us;
+	double us, seconds, idle_us, settle;
 	const char *mode, *label;
 	unsigned burst, grid, block;
 	uint64_t start_ns;
@@ -185,6 +187,21 @@ static void run_graph(const struct options *o, CUfunction f, CUstream s, struct 
 	}
 }
 
+static void run(const struct options *o, CUfunction f, CUstream *streams, struct result *r)
+{
+	r->began = now_ns();
+	if (!strcmp(o->mode, "wait"))
+		run_wait(o, f, streams[0], 1, r);
+	else if (!strcmp(o->mode, "burst"))
+		run_wait(o, f, streams[0], o->burst, r);
+	else if (!strcmp(o->mode, "queue"))
+		run_queue(o, f, streams, 1, r);
+	else if (!strcmp(o->mode, "streams"))
+		run_queue(o, f, streams, 4, r);
+	else
+		run_graph(o, f, streams[0], r);
+}
+
 static void print(const struct options *o, const struct result *r)
 {
 	double seconds = (double)(r->last - r->began) / 1e9, mean = 0, var = 0;
@@ -203,7 +220,7 @@ static void print(const struct options *o, const struct result *r)
 
 static struct options parse(int argc, char **argv)
 {
-	struct options o = {94, 3, 0, "wait", "", 20, 1056, 256, 0};
+	struct options o = {94, 3, 0, 0, "wait", "", 20, 1056, 256, 0};
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		const char *k = argv[i], *v = argv[i + 1];
@@ -211,6 +228,7 @@ static struct options parse(int argc, char **argv)
 		if (!strcmp(k, "--us")) o.us = atof(v);
 		else if (!strcmp(k, "--seconds")) o.seconds = atof(v);
 		else if (!strcmp(k, "--idle-us")) o.idle_us = atof(v);
+		else if (!strcmp(k, "--settle")) o.settle = atof(v);
 		else if (!strcmp(k, "--mode")) o.mode = v;
 		else if (!strcmp(k, "--label")) o.label = v;
 		else if (!strcmp(k, "--burst")) o.burst = (unsigned)atoi(v);
@@ -249,17 +267,14 @@ int main(int argc, char **argv)
 	must(p_cuCtxSynchronize(), "synchronize");
 	while (now_ns() < o.start_ns)
 		;
-	r.began = now_ns();
-	if (!strcmp(o.mode, "wait"))
-		run_wait(&o, f, streams[0], 1, &r);
-	else if (!strcmp(o.mode, "burst"))
-		run_wait(&o, f, streams[0], o.burst, &r);
-	else if (!strcmp(o.mode, "queue"))
-		run_queue(&o, f, streams, 1, &r);
-	else if (!strcmp(o.mode, "streams"))
-		run_queue(&o, f, streams, 4, &r);
-	else
-		run_graph(&o, f, streams[0], &r);
+	if (o.settle > 0) {
+		struct options before = o;
+
+		before.seconds = o.settle;
+		run(&before, f, streams, &r);
+		memset(&r, 0, sizeof(r));
+	}
+	run(&o, f, streams, &r);
 	print(&o, &r);
 	return 0;
 }

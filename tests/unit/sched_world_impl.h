@@ -119,7 +119,7 @@ static void device_advance(struct world *w, uint64_t to)
 	p->queue[p->head % WORLD_QUEUE].ns -= to - w->now;
 	if (p->queue[p->head % WORLD_QUEUE].ns == 0) {
 		if (p->queue[p->head % WORLD_QUEUE].mark)
-			atomic_store(p->sched.done, p->queue[p->head % WORLD_QUEUE].mark);
+			atomic_store(&p->sched.lanes[0], p->queue[p->head % WORLD_QUEUE].mark);
 		p->head++;
 		if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0))
 			p->host_at = to + SYNC_NS;
@@ -188,7 +188,7 @@ static void host_step(struct world *w, struct process_model *p)
 			return;
 		}
 	}
-	switch (sched_admit(&p->sched, p->cost, w->now, p->can_gate && !sched_is_dense(&p->sched), &r)) {
+	switch (sched_admit(&p->sched, p->cost, 0, w->now, p->can_gate && !sched_is_dense(&p->sched), &r)) {
 	case ADMIT_GO: push(w, p, 0, r.mark); break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
 	case ADMIT_WAIT:
