@@ -6,29 +6,41 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "hooks/nvml_view.h"
 
+enum kind { KIND_NONE, KIND_INDEX, KIND_UUID };
+
+static enum kind kind_of(const char *entry, size_t length)
+{
+	if (length && strspn(entry, "0123456789") == length)
+		return KIND_INDEX;
+	if (length > 4 && (strncmp(entry, "GPU-", 4) == 0 || strncmp(entry, "MIG-", 4) == 0))
+		return KIND_UUID;
+	return KIND_NONE;
+}
+
 int nvml_visible_index(const char *visible, unsigned index, const char *uuid)
 {
+	enum kind first = KIND_NONE;
 	int position = 0;
 
 	if (!visible)
 		return (int)index;
 	for (const char *entry = visible; *entry; position++) {
 		size_t length = strcspn(entry, ",");
-		char *end;
-		unsigned long number = strtoul(entry, &end, 10);
+		enum kind kind = kind_of(entry, length);
 
-		if (*entry >= '0' && *entry <= '9' && end == entry + length) {
-			if (number == index)
-				return position;
-		} else if (length < 5 ||
-			   (strncmp(entry, "GPU-", 4) != 0 && strncmp(entry, "MIG-", 4) != 0)) {
-			return -1; /* CUDA sees nothing from the first bad entry on */
-		} else if (strncmp(entry, uuid, length) == 0) {
+		if (first == KIND_NONE)
+			first = kind;
+		/* CUDA sees nothing from the first bad entry on, nor from one of the other kind. */
+		if (kind == KIND_NONE || kind != first)
+			return -1;
+		if (kind == KIND_INDEX && strtoul(entry, NULL, 10) == index)
 			return position;
-		}
+		if (kind == KIND_UUID && strncasecmp(entry, uuid, length) == 0)
+			return position;
 		entry += length;
 		if (*entry == ',')
 			entry++;
