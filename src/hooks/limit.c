@@ -115,7 +115,11 @@ CUresult local_memory_check(CUfunction function)
 	struct limit_call c;
 	int frame = 0;
 
-	if (!mem_of_process() || captures_active || !function || !real.cuFuncGetAttribute ||
+	if (!mem_of_process() || captures_active || !function)
+		return CUDA_SUCCESS;
+	if (library_use_kernel((CUkernel)function) != CUDA_SUCCESS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!real.cuFuncGetAttribute ||
 	    real.cuFuncGetAttribute(&frame, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) !=
 		    CUDA_SUCCESS)
 		return CUDA_SUCCESS;

@@ -98,6 +98,28 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 }
 
 #if CUDA_VERSION >= 13000
+/* Default pools of the host are not a device's. */
+static CUresult got_pool(CUmemoryPool *pool, const CUmemLocation *location, CUresult result)
+{
+	struct memory *memory = result == CUDA_SUCCESS ? mem_of_process() : NULL;
+
+	if (memory && location->type != CU_MEM_LOCATION_TYPE_DEVICE &&
+	    location->type != CU_MEM_LOCATION_TYPE_NONE)
+		enter_foreign(memory, *pool, 0);
+	return result;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+				CUmemAllocationType type)
+{
+	return got_pool(pool_out, location, real.cuMemGetDefaultMemPool(pool_out, location, type));
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	return got_pool(pool, location, real.cuMemGetMemPool(pool, location, type));
+}
+
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUresult result = real.cuMemSetMemPool(location, type, pool);

@@ -133,6 +133,21 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffs
 	return result;
 }
 
+/* Memory by the address where it is mapped: it may be unmapped and released, and stays bound. */
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+			     CUdeviceptr memptr, size_t size, unsigned long long flags)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
+	struct object_end end;
+
+	if (memory && result == CUDA_SUCCESS &&
+	    !object_map_address(memory->charges, memptr, binding_name(mcHandle, mcOffset, memptr),
+				size, mcHandle, &end))
+		mem_object_ended(memory, &end, CUDA_SUCCESS);
+	return result;
+}
+
 struct binding {
 	uint64_t multicast;
 	uint64_t bytes;

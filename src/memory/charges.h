@@ -22,7 +22,8 @@ enum charge_space {
 	AT_MAPPING, /* start address, or hash of a place in a sparse array; owner = object */
 	AT_IMPORT,  /* memory that another process exported */
 	AT_MODULE,
-	AT_LIBRARY,
+	AT_LIBRARY, /* what its image asks for: owner = code, within = data; charged nothing by itself */
+	AT_LOADED, /* a library in a context; within = library */
 	AT_FUNCTION,
 	AT_EXEC, /* executable graph that allocates */
 	AT_GRAPH,

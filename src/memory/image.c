@@ -2,8 +2,13 @@
 
 #include <ctype.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define FATBIN_MAGIC	  0xba55ed50u
 #define WRAPPER_MAGIC	  0x466243b1u
@@ -42,13 +47,14 @@ static uint64_t more(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static struct image_size elf_size(const unsigned char *image)
+static struct image_size elf_size(const unsigned char *image, uint64_t most)
 {
 	struct image_size size = {0, 0};
 	Elf64_Ehdr header;
 
 	memcpy(&header, image, sizeof(header));
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr))
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+	    header.e_shoff > most || header.e_shnum > (most - header.e_shoff) / sizeof(Elf64_Shdr))
 		return size;
 	for (unsigned i = 0; i < header.e_shnum; i++) {
 		Elf64_Shdr section;
@@ -123,24 +129,29 @@ static struct image_size larger(struct image_size a, struct image_size b)
 	return more(a.code_bytes, a.data_bytes) > more(b.code_bytes, b.data_bytes) ? a : b;
 }
 
-static struct image_size fatbin_size(const unsigned char *image)
+static struct image_size fatbin_size(const unsigned char *image, uint64_t most)
 {
 	struct image_size size = {0, 0};
 	struct fatbin_header header;
 	const unsigned char *at, *end;
 
 	memcpy(&header, image, sizeof(header));
+	if (header.header_bytes > most || header.body_bytes > most - header.header_bytes)
+		return size;
 	at = image + header.header_bytes;
 	end = at + header.body_bytes;
 	while ((size_t)(end - at) >= sizeof(struct fatbin_entry)) {
 		struct fatbin_entry entry;
 
 		memcpy(&entry, at, sizeof(entry));
-		if (!entry.header_bytes || entry.body_bytes > (uint64_t)(end - at))
+		if (entry.header_bytes < sizeof(entry) ||
+		    entry.header_bytes > (uint64_t)(end - at) ||
+		    entry.body_bytes > (uint64_t)(end - at) - entry.header_bytes)
 			break;
 		if (!(entry.flags & FATBIN_COMPRESSED) && !entry.compressed_bytes) {
 			if (entry.kind == FATBIN_ELF)
-				size = larger(size, elf_size(at + entry.header_bytes));
+				size = larger(size,
+					      elf_size(at + entry.header_bytes, entry.body_bytes));
 			else if (entry.kind == FATBIN_PTX)
 				size = larger(size, ptx_size((const char *)at + entry.header_bytes,
 							     entry.body_bytes));
@@ -148,6 +159,23 @@ static struct image_size fatbin_size(const unsigned char *image)
 		at += entry.header_bytes + entry.body_bytes;
 	}
 	return size;
+}
+
+static struct image_size measure(const void *image, uint64_t most)
+{
+	const struct image_size nothing = {0, 0};
+	uint32_t magic;
+
+	if (!image || most < 4)
+		return nothing;
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == FATBIN_MAGIC)
+		return most < sizeof(struct fatbin_header) ? nothing : fatbin_size(image, most);
+	if (!memcmp(image, ELFMAG, SELFMAG))
+		return most < sizeof(Elf64_Ehdr) ? nothing : elf_size(image, most);
+	if (!isprint(*(const unsigned char *)image) && !isspace(*(const unsigned char *)image))
+		return nothing;
+	return ptx_size(image, most);
 }
 
 struct image_size image_measure(const void *image)
@@ -161,15 +189,31 @@ struct image_size image_measure(const void *image)
 	if (magic == WRAPPER_MAGIC) {
 		memcpy(&wrapper, image, sizeof(wrapper));
 		image = wrapper.data;
-		if (!image)
-			return (struct image_size){0, 0};
-		memcpy(&magic, image, sizeof(magic));
 	}
-	if (magic == FATBIN_MAGIC)
-		return fatbin_size(image);
-	if (!memcmp(image, ELFMAG, SELFMAG))
-		return elf_size(image);
-	if (!isprint(*(const unsigned char *)image) && !isspace(*(const unsigned char *)image))
-		return (struct image_size){0, 0};
-	return ptx_size(image, PTX_MOST);
+	return measure(image, PTRDIFF_MAX);
+}
+
+struct image_size image_measure_file(const char *path)
+{
+	struct image_size size = {0, 0};
+	struct statx
+		status; /* not fstat(): its symbol is newer than the oldest C library we serve */
+	int saved = errno, fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *start;
+
+	if (fd >= 0 && !statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &status) &&
+	    S_ISREG(status.stx_mode) && status.stx_size) {
+		/* Behind a text that does not fill its last page there are zeros, which end it. */
+		uint64_t most = (status.stx_size + 4095) / 4096 * 4096;
+
+		start = mmap(NULL, most, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (start != MAP_FAILED) {
+			size = measure(start, most);
+			munmap(start, most);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return size;
 }

@@ -17,4 +17,7 @@ struct image_size {
 /* All zero when the image is of no kind that we know, or compressed. */
 struct image_size image_measure(const void *image);
 
+/* The same of an image in a file, which the driver reads by itself. All zero when it cannot be read. errno is kept. */
+struct image_size image_measure_file(const char *path);
+
 #endif

@@ -99,9 +99,9 @@ void memory_leave(struct memory *memory, struct member *member, const struct cha
 		bytes = blocks_leave(memory->charges, entry->key, entry->bytes,
 				     &memory->slack_bytes[entry->device]);
 	}
-	if (entry->space == AT_LIMIT)
+	if (entry->space == AT_LIMIT || entry->space == AT_LOADED)
 		atomic_fetch_sub(&memory->committed_bytes[entry->device], bytes);
-	if (entry->space == AT_MODULE || entry->space == AT_LIBRARY)
+	if (entry->space == AT_MODULE)
 		atomic_fetch_sub(&memory->committed_bytes[entry->device], entry->within);
 	if (bytes && member)
 		ledger_refund(member, entry->kind, bytes);
@@ -123,6 +123,7 @@ static int lives_in(const struct charge *entry, void *arg)
 	case AT_ARRAY:
 	case AT_MIPMAP:
 	case AT_MODULE:
+	case AT_LOADED:
 	case AT_LIMIT:
 	case AT_FUNCTION: return entry->owner == *(uint64_t *)arg;
 	case AT_CONTEXT: return entry->key == *(uint64_t *)arg;

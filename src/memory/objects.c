@@ -64,17 +64,25 @@ static int mapping_holds(const struct charge *entry, void *arg)
 	return entry->space == AT_MAPPING && !entry->within && address - entry->key < entry->bytes;
 }
 
-int object_retain_address(struct charges *charges, uint64_t address, uint64_t handle)
+/* The mapping that an address is in. 0, or -ENOENT. */
+static int mapping_at(struct charges *charges, uint64_t address, struct charge *ret)
 {
 	struct charges_walk walk = {0};
+
+	if (!charges_get(charges, AT_MAPPING, address, ret) ||
+	    charges_collect(charges, &walk, 0, mapping_holds, &address, ret, 1))
+		return 0;
+	return -ENOENT;
+}
+
+int object_retain_address(struct charges *charges, uint64_t address, uint64_t handle)
+{
 	struct charge mapping, object;
 	struct charge entry = {.key = handle, .refs = 1, .space = AT_HANDLE};
 	int result;
 
-	if (charges_get(charges, AT_MAPPING, address, &mapping) &&
-	    !charges_collect(charges, &walk, 0, mapping_holds, &address, &mapping, 1))
-		return -ENOENT;
-	if (charges_add(charges, AT_OBJECT, mapping.owner, 1, 0, &object))
+	if (mapping_at(charges, address, &mapping) ||
+	    charges_add(charges, AT_OBJECT, mapping.owner, 1, 0, &object))
 		return -ENOENT;
 	entry.owner = mapping.owner;
 	entry.device = object.device;
@@ -91,29 +99,48 @@ void object_release(struct charges *charges, uint64_t handle, struct object_end 
 		object_let_go(charges, &entry, ret);
 }
 
-int object_map(struct charges *charges, uint64_t handle, uint64_t place, uint64_t bytes,
-	       uint64_t within, struct object_end *ret_replaced)
+/* One more mapping of an object. */
+static int add_mapping(struct charges *charges, uint64_t object, struct charge *entry,
+		       struct object_end *ret_replaced)
 {
-	struct charge entry, object, old;
+	struct charge whole, old;
 	int result;
 
 	*ret_replaced = (struct object_end){.gone.space = AT_NOTHING};
-	if (charges_get(charges, AT_HANDLE, handle, &entry) ||
-	    charges_add(charges, AT_OBJECT, entry.owner, 1, 0, &object))
+	if (charges_add(charges, AT_OBJECT, object, 1, 0, &whole))
 		return -ENOENT;
-	entry = (struct charge){.key = place,
-				.bytes = bytes,
-				.owner = object.key,
-				.within = within,
-				.refs = 1,
-				.space = AT_MAPPING,
-				.device = object.device};
-	result = charges_put(charges, &entry, &old);
+	entry->owner = object;
+	entry->refs = 1;
+	entry->space = AT_MAPPING;
+	entry->device = whole.device;
+	result = charges_put(charges, entry, &old);
 	if (result == 1)
 		object_let_go(charges, &old, ret_replaced);
 	if (result < 0)
-		object_let_go(charges, &entry, ret_replaced);
+		object_let_go(charges, entry, ret_replaced);
 	return result < 0 ? result : 0;
+}
+
+int object_map(struct charges *charges, uint64_t handle, uint64_t place, uint64_t bytes,
+	       uint64_t within, struct object_end *ret_replaced)
+{
+	struct charge entry = {.key = place, .bytes = bytes, .within = within}, of;
+
+	*ret_replaced = (struct object_end){.gone.space = AT_NOTHING};
+	if (charges_get(charges, AT_HANDLE, handle, &of))
+		return -ENOENT;
+	return add_mapping(charges, of.owner, &entry, ret_replaced);
+}
+
+int object_map_address(struct charges *charges, uint64_t address, uint64_t place, uint64_t bytes,
+		       uint64_t within, struct object_end *ret_replaced)
+{
+	struct charge entry = {.key = place, .bytes = bytes, .within = within}, at;
+
+	*ret_replaced = (struct object_end){.gone.space = AT_NOTHING};
+	if (mapping_at(charges, address, &at))
+		return -ENOENT;
+	return add_mapping(charges, at.owner, &entry, ret_replaced);
 }
 
 uint64_t object_unmap(struct charges *charges, uint64_t place, struct object_end *ret)

@@ -44,6 +44,10 @@ void object_put_back(struct charges *charges, const struct object_end *end);
 int object_map(struct charges *charges, uint64_t handle, uint64_t place, uint64_t bytes,
 	       uint64_t within, struct object_end *ret_replaced);
 
+/* The same for the object that is mapped at an address. */
+int object_map_address(struct charges *charges, uint64_t address, uint64_t place, uint64_t bytes,
+		       uint64_t within, struct object_end *ret_replaced);
+
 /* One mapping. Returns its bytes, 0 when it is not known. */
 uint64_t object_unmap(struct charges *charges, uint64_t place, struct object_end *ret);
 
