@@ -12,7 +12,9 @@
 #include <string.h>
 
 #define MIB (1024ull * 1024ull)
-#define DEFAULT_MEMORY (143771ull * MIB)
+/* The card has 143,771 MiB, of which the driver keeps some for itself. */
+#define DEFAULT_MEMORY 150109880320ull
+#define DEFAULT_RESERVED (143771ull * MIB - DEFAULT_MEMORY)
 #define DEFAULT_SMS 132
 #define DEFAULT_SLICE_US 2090
 #define DEFAULT_SWITCH_US 150
@@ -109,6 +111,9 @@ void config_read_machine(struct sim_machine *ret_machine)
 	ret_machine->switch_ns =
 		read_number("CUOTA_SIM_SWITCH_US", DEFAULT_SWITCH_US, 0, 60000000) * 1000;
 	read_list("CUOTA_SIM_MEMORY", DEFAULT_MEMORY, ret_machine->memory_bytes);
+	for (int i = 0; i < SIM_MAX_DEVICES; i++)
+		if (ret_machine->memory_bytes[i] == DEFAULT_MEMORY)
+			ret_machine->reserved_bytes[i] = DEFAULT_RESERVED;
 
 	uint64_t sms[SIM_MAX_DEVICES];
 	read_list("CUOTA_SIM_SMS", DEFAULT_SMS, sms);

@@ -176,6 +176,7 @@ static int take_slot(void)
 		own_slot = (int)i;
 		memset(&sim_shared->process[i], 0, sizeof(sim_shared->process[i]));
 		name_process(&sim_shared->process[i]);
+		sim_shared->process[i].start_ns = time_now_ns();
 		sim_shared->process[i].used = 1;
 		if (sim_shared->process_top < i + 1)
 			sim_shared->process_top = i + 1;

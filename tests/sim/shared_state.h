@@ -31,7 +31,8 @@ struct sim_machine {
 	uint32_t device_count;
 	uint32_t mig, mps;
 	uint32_t sms[SIM_MAX_DEVICES];
-	uint64_t memory_bytes[SIM_MAX_DEVICES];
+	uint64_t memory_bytes[SIM_MAX_DEVICES];	/* what CUDA shows as the total */
+	uint64_t reserved_bytes[SIM_MAX_DEVICES];	/* what NVML shows on top of it */
 	uint64_t slice_ns, switch_ns;
 };
 
@@ -68,6 +69,7 @@ struct sim_usage {
 struct sim_process {
 	uint32_t used;
 	int32_t pid;
+	uint64_t start_ns;
 	uint64_t birth;		/* unlike that of any other process ever */
 	char name[64];
 	struct sim_usage usage[SIM_MAX_DEVICES];
