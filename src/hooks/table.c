@@ -5,9 +5,11 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/log.h"
 #include "driver/loader.h"
 #include "driver/lookup.h"
 #include "hooks/hooks.h"
+#include "hooks/tenant.h"
 
 struct row {
 	const void *const *entry; /* in the real table */
@@ -40,11 +42,26 @@ int hooks_load(void)
 	return map_wrappers(real_find());
 }
 
+/* Two drivers in one process: we follow the first. Said once, because nobody would notice otherwise. */
+static void tell_of_second(const void *address)
+{
+	static _Atomic int told;
+
+	if (atomic_load(&told) || real_find_at(address) != -EBUSY || tenant_state() != TENANT_ON)
+		return;
+	if (!atomic_exchange(&told, 1))
+		log_must("a second copy of the driver is loaded: what uses it is not under the "
+			 "quota");
+}
+
 int hooks_load_at(const void *address)
 {
-	if (atomic_load_explicit(&mapped, memory_order_acquire))
-		return real_holds(address) ? 0 : -ENOENT;
-	return map_wrappers(real_find_at(address));
+	if (!atomic_load_explicit(&mapped, memory_order_acquire))
+		return map_wrappers(real_find_at(address));
+	if (real_holds(address))
+		return 0;
+	tell_of_second(address);
+	return -ENOENT;
 }
 
 void *(*hooks_real_dlsym(void))(void *handle, const char *name)

@@ -6,6 +6,7 @@
  *   lookups PROPERTY [PATH]
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 
 #include "doors/library.h"
@@ -145,6 +146,28 @@ static void reopened(void)
 	}
 }
 
+/* The known bypass: a second copy of the driver in one process. */
+static void second_copy(void)
+{
+	void *first = dlopen("libcuda.so.1", RTLD_NOW);
+
+	show("first", dlsym(first, "cuMemAlloc_v2"));
+	show("second", dlsym(driver(), "cuMemAlloc_v2"));
+	show("first again", dlsym(first, "cuMemFree_v2"));
+}
+
+/* errno is the program's. */
+static void error_number(void)
+{
+	void *handle = driver();
+
+	errno = 77;
+	dlsym(handle, "cuMemAlloc_v2");
+	dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
+	dlsym(RTLD_NEXT, "cuMemFree_v2");
+	printf("errno %d\n", errno);
+}
+
 static const struct {
 	const char *name;
 	void (*show)(void);
@@ -158,6 +181,8 @@ static const struct {
 	{"wrapping-library", wrapping_library},
 	{"threads", threads},
 	{"reopened", reopened},
+	{"second-copy", second_copy},
+	{"errno", error_number},
 };
 
 int main(int argc, char **argv)

@@ -72,6 +72,19 @@ same()
 	same_but_for_the_wrapper "$DOORS/lookups" reopened
 }
 
+@test "a second copy of the driver is told of, and the first stays under the quota" {
+	cp "$BUILD/sim/libcuda.so.1" "$BATS_TEST_TMPDIR/copy.so"
+	CUOTA_MEM=1G both "$DOORS/lookups" second-copy "$BATS_TEST_TMPDIR/copy.so"
+	[[ "$output" == *"first: cuota"*"second: driver"*"first again: cuota"* ]]
+	[ "$(grep -c 'second copy of the driver' <<<"$output")" -eq 1 ]
+	both "$DOORS/lookups" second-copy "$BATS_TEST_TMPDIR/copy.so"
+	[[ "$output" != *"second copy"* ]]
+}
+
+@test "errno is the program's" {
+	same "$DOORS/lookups" errno
+}
+
 @test "a driver that looks itself up finds itself" {
 	mkdir "$BATS_TEST_TMPDIR/self"
 	cp "$DOORS/lib_self.so" "$BATS_TEST_TMPDIR/self/libcuda.so.1"
