@@ -44,8 +44,8 @@ CUresult sim_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *s
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_cuTensorMapEncodeTiled(CUtensorMap *ret_map, CUtensorMapDataType type,
-				    cuuint32_t rank, void *address, const cuuint64_t *dims,
+CUresult sim_cuTensorMapEncodeTiled(CUtensorMap *ret_map, CUtensorMapDataType type, cuuint32_t rank,
+				    void *address, const cuuint64_t *dims,
 				    const cuuint64_t *strides, const cuuint32_t *box,
 				    const cuuint32_t *element_strides,
 				    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,

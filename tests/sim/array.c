@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDEST 131072u
+#define WIDEST	131072u
 #define HIGHEST 65536u
 #define DEEPEST 16384u
 
@@ -20,20 +20,16 @@ unsigned array_channel_bytes(CUarray_format format)
 	case CU_AD_FORMAT_UNSIGNED_INT8:
 	case CU_AD_FORMAT_SIGNED_INT8:
 	case CU_AD_FORMAT_UNORM_INT8X1:
-	case CU_AD_FORMAT_SNORM_INT8X1:
-		return 1;
+	case CU_AD_FORMAT_SNORM_INT8X1: return 1;
 	case CU_AD_FORMAT_UNSIGNED_INT16:
 	case CU_AD_FORMAT_SIGNED_INT16:
 	case CU_AD_FORMAT_HALF:
 	case CU_AD_FORMAT_UNORM_INT16X1:
-	case CU_AD_FORMAT_SNORM_INT16X1:
-		return 2;
+	case CU_AD_FORMAT_SNORM_INT16X1: return 2;
 	case CU_AD_FORMAT_UNSIGNED_INT32:
 	case CU_AD_FORMAT_SIGNED_INT32:
-	case CU_AD_FORMAT_FLOAT:
-		return 4;
-	default:
-		return 1;
+	case CU_AD_FORMAT_FLOAT: return 4;
+	default: return 1;
 	}
 }
 
@@ -66,8 +62,7 @@ CUresult array_new(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct array **ret_array
 	measure(array);
 	array->context = context_current()->host;
 	if (!(desc->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))) {
-		CUresult result =
-			linear_alloc(array->context, array->bytes, false, &array->range);
+		CUresult result = linear_alloc(array->context, array->bytes, false, &array->range);
 		if (result != CUDA_SUCCESS) {
 			object_destroy(array);
 			return result;
@@ -131,8 +126,10 @@ CUresult sim_cuArrayCreate_v2(CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR *d
 	if (!ret_array || !desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc->Width, .Height = desc->Height,
-		.Format = desc->Format, .NumChannels = desc->NumChannels,
+		.Width = desc->Width,
+		.Height = desc->Height,
+		.Format = desc->Format,
+		.NumChannels = desc->NumChannels,
 	};
 	return create(ret_array, &full);
 }
@@ -142,8 +139,12 @@ CUresult sim_cuArray3DCreate(CUarray *ret_array, const CUDA_ARRAY3D_DESCRIPTOR_v
 	if (!ret_array || !desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc->Width, .Height = desc->Height, .Depth = desc->Depth,
-		.Format = desc->Format, .NumChannels = desc->NumChannels, .Flags = desc->Flags,
+		.Width = desc->Width,
+		.Height = desc->Height,
+		.Depth = desc->Depth,
+		.Format = desc->Format,
+		.NumChannels = desc->NumChannels,
+		.Flags = desc->Flags,
 	};
 	return create(ret_array, &full);
 }
@@ -153,8 +154,10 @@ CUresult sim_cuArrayCreate(CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR_v1 *d
 	if (!ret_array || !desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc->Width, .Height = desc->Height,
-		.Format = desc->Format, .NumChannels = desc->NumChannels,
+		.Width = desc->Width,
+		.Height = desc->Height,
+		.Format = desc->Format,
+		.NumChannels = desc->NumChannels,
 	};
 	return create(ret_array, &full);
 }
@@ -192,8 +195,10 @@ CUresult sim_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *ret_desc, CUarray ha
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_desc = (CUDA_ARRAY_DESCRIPTOR){
-		.Width = array->desc.Width, .Height = array->desc.Height,
-		.Format = array->desc.Format, .NumChannels = array->desc.NumChannels,
+		.Width = array->desc.Width,
+		.Height = array->desc.Height,
+		.Format = array->desc.Format,
+		.NumChannels = array->desc.NumChannels,
 	};
 	return CUDA_SUCCESS;
 }
@@ -206,9 +211,12 @@ CUresult sim_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *ret_desc, CUarra
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_desc = (CUDA_ARRAY3D_DESCRIPTOR_v1){
-		.Width = (unsigned)array->desc.Width, .Height = (unsigned)array->desc.Height,
-		.Depth = (unsigned)array->desc.Depth, .Format = array->desc.Format,
-		.NumChannels = array->desc.NumChannels, .Flags = array->desc.Flags,
+		.Width = (unsigned)array->desc.Width,
+		.Height = (unsigned)array->desc.Height,
+		.Depth = (unsigned)array->desc.Depth,
+		.Format = array->desc.Format,
+		.NumChannels = array->desc.NumChannels,
+		.Flags = array->desc.Flags,
 	};
 	return CUDA_SUCCESS;
 }
@@ -221,8 +229,10 @@ CUresult sim_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *ret_desc, CUarray ha
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_desc = (CUDA_ARRAY_DESCRIPTOR_v1){
-		.Width = (unsigned)array->desc.Width, .Height = (unsigned)array->desc.Height,
-		.Format = array->desc.Format, .NumChannels = array->desc.NumChannels,
+		.Width = (unsigned)array->desc.Width,
+		.Height = (unsigned)array->desc.Height,
+		.Format = array->desc.Format,
+		.NumChannels = array->desc.NumChannels,
 	};
 	return CUDA_SUCCESS;
 }
@@ -235,7 +245,8 @@ static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, uint64_t bytes
 	if (!device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*ret = (CUDA_ARRAY_MEMORY_REQUIREMENTS){
-		.size = round_up(bytes, 65536), .alignment = 65536,
+		.size = round_up(bytes, 65536),
+		.alignment = 65536,
 	};
 	return CUDA_SUCCESS;
 }

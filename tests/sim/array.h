@@ -12,9 +12,9 @@ struct array {
 	struct context *context;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	uint64_t pitch, slice, bytes;
-	uint64_t base;			/* 0 without memory of its own */
+	uint64_t base; /* 0 without memory of its own */
 	struct range *range;
-	struct mipmap *mipmap;		/* whose level it is */
+	struct mipmap *mipmap; /* whose level it is */
 };
 
 struct mipmap {

@@ -108,8 +108,8 @@ CUresult capture_checks_event(struct event *event)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&core_lock);
 	bool lives = capture_lives(event->capture, event->capture_id);
-	CUresult result = lives && !event->capture->invalid ? CUDA_ERROR_CAPTURED_EVENT :
-							      CUDA_ERROR_INVALID_VALUE;
+	CUresult result = lives && !event->capture->invalid ? CUDA_ERROR_CAPTURED_EVENT
+							    : CUDA_ERROR_INVALID_VALUE;
 	if (lives)
 		event->capture->invalid = true;
 	pthread_mutex_unlock(&core_lock);
@@ -206,8 +206,9 @@ CUresult capture_end(struct stream *stream, struct graph **ret_graph)
 	    !pthread_equal(capture->thread, pthread_self()))
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	bool joined = end_streams(capture);
-	CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED :
-			  !joined ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_SUCCESS;
+	CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+			  : !joined	   ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+					   : CUDA_SUCCESS;
 	for (struct capture **at = &captures; *at; at = &(*at)->next) {
 		if (*at != capture)
 			continue;
@@ -259,8 +260,8 @@ CUresult sim_cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *ret_sta
 	if (legacy_conflict(stream, false))
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	struct capture *capture = stream->capture;
-	*ret_status = !capture ? CU_STREAM_CAPTURE_STATUS_NONE :
-		      capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED :
-					 CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	*ret_status = !capture		 ? CU_STREAM_CAPTURE_STATUS_NONE
+		      : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return CUDA_SUCCESS;
 }

@@ -14,7 +14,7 @@ struct capture {
 	struct stream *origin;
 	struct graph *graph;
 	bool invalid;
-	bool into_graph;		/* the caller's graph, not ours to destroy */
+	bool into_graph; /* the caller's graph, not ours to destroy */
 };
 
 extern struct capture *captures;

@@ -14,8 +14,8 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct graph *g
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&core_lock);
-	result = capture_begin(stream, mode, graph,
-			       (struct graph_node *const *)(const void *)deps, count);
+	result = capture_begin(stream, mode, graph, (struct graph_node *const *)(const void *)deps,
+			       count);
 	pthread_mutex_unlock(&core_lock);
 	return result;
 }

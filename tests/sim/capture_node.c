@@ -6,15 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-CUresult capture_add(struct stream *stream, CUgraphNodeParams *params,
-		     struct graph_node **ret_node)
+CUresult capture_add(struct stream *stream, CUgraphNodeParams *params, struct graph_node **ret_node)
 {
 	struct capture *capture = stream->capture;
 	struct graph_node *node;
 	if (capture->invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	CUresult result = node_add(capture->graph, stream->capture_deps,
-				   stream->capture_dep_count, params, &node);
+	CUresult result = node_add(capture->graph, stream->capture_deps, stream->capture_dep_count,
+				   params, &node);
 	if (result != CUDA_SUCCESS)
 		return result;
 	capture_set_deps(stream, &node, 1);
@@ -35,10 +34,16 @@ CUresult capture_kernel(struct stream *stream, const struct launch *l)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 	p.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){
-		.func = (CUfunction)l->function, .gridDimX = l->grid[0], .gridDimY = l->grid[1],
-		.gridDimZ = l->grid[2], .blockDimX = l->block[0], .blockDimY = l->block[1],
-		.blockDimZ = l->block[2], .sharedMemBytes = l->shared_bytes,
-		.kernelParams = l->params, .extra = l->extra,
+		.func = (CUfunction)l->function,
+		.gridDimX = l->grid[0],
+		.gridDimY = l->grid[1],
+		.gridDimZ = l->grid[2],
+		.blockDimX = l->block[0],
+		.blockDimY = l->block[1],
+		.blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared_bytes,
+		.kernelParams = l->params,
+		.extra = l->extra,
 	};
 	return add(stream, &p);
 }
@@ -54,13 +59,17 @@ CUresult capture_copy(struct stream *stream, const struct copy_rows *c)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
 	p.memcpy.copyParams = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = c->from,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = c->from,
 		.srcPitch = c->from_pitch ? c->from_pitch : c->width,
 		.srcHeight = c->from_pitch ? c->from_slice / c->from_pitch : c->height,
-		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = c->to,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = c->to,
 		.dstPitch = c->to_pitch ? c->to_pitch : c->width,
 		.dstHeight = c->to_pitch ? c->to_slice / c->to_pitch : c->height,
-		.WidthInBytes = c->width, .Height = c->height, .Depth = c->depth ? c->depth : 1,
+		.WidthInBytes = c->width,
+		.Height = c->height,
+		.Depth = c->depth ? c->depth : 1,
 	};
 	return add(stream, &p);
 }
@@ -69,8 +78,11 @@ CUresult capture_fill(struct stream *stream, const struct fill_rows *f)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
 	p.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-		.dst = f->to, .pitch = f->to_pitch, .value = f->value,
-		.elementSize = f->value_bytes, .width = f->width / f->value_bytes,
+		.dst = f->to,
+		.pitch = f->to_pitch,
+		.value = f->value,
+		.elementSize = f->value_bytes,
+		.width = f->width / f->value_bytes,
 		.height = f->height,
 	};
 	return add(stream, &p);
@@ -88,14 +100,14 @@ CUresult capture_mem_op(struct stream *stream, const struct op *op)
 	CUstreamBatchMemOpParams one;
 	memset(&one, 0, sizeof(one));
 	if (op->kind == OP_WAIT_VALUE) {
-		one.operation = op->wide ? CU_STREAM_MEM_OP_WAIT_VALUE_64 :
-					   CU_STREAM_MEM_OP_WAIT_VALUE_32;
+		one.operation =
+			op->wide ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
 		one.waitValue.address = op->address;
 		one.waitValue.value64 = op->value;
 		one.waitValue.flags = op->value_flags;
 	} else {
-		one.operation = op->wide ? CU_STREAM_MEM_OP_WRITE_VALUE_64 :
-					   CU_STREAM_MEM_OP_WRITE_VALUE_32;
+		one.operation = op->wide ? CU_STREAM_MEM_OP_WRITE_VALUE_64
+					 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
 		one.writeValue.address = op->address;
 		one.writeValue.value64 = op->value;
 		one.writeValue.flags = op->value_flags;
@@ -125,8 +137,8 @@ CUresult capture_free(struct stream *stream, CUdeviceptr address)
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
 	p.free.dptr = address;
 	pthread_mutex_lock(&core_lock);
-	CUresult result = range_exact(address, RANGE_GRAPH) ? capture_add(stream, &p, NULL) :
-							       CUDA_ERROR_INVALID_VALUE;
+	CUresult result = range_exact(address, RANGE_GRAPH) ? capture_add(stream, &p, NULL)
+							    : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&core_lock);
 	return result;
 }
@@ -205,9 +217,9 @@ CUresult capture_event_wait(struct stream *stream, struct event *event, bool ext
 		return add(stream, &p);
 	}
 	pthread_mutex_lock(&core_lock);
-	CUresult result = stream->capture && stream->capture->invalid ?
-				  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED :
-				  wait_captured(stream, event);
+	CUresult result = stream->capture && stream->capture->invalid
+				  ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+				  : wait_captured(stream, event);
 	pthread_mutex_unlock(&core_lock);
 	return result;
 }

@@ -36,17 +36,15 @@ static bool limit_known(CUlimit limit)
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 	case CU_LIMIT_SHMEM_SIZE:
-	case CU_LIMIT_CIG_ENABLED:
-		return true;
-	default:
-		return false;
+	case CU_LIMIT_CIG_ENABLED: return true;
+	default: return false;
 	}
 }
 
 static CUresult unknown_limit(CUlimit limit)
 {
-	return (int)limit >= CU_LIMIT_MAX || (int)limit < 0 ? CUDA_ERROR_INVALID_VALUE :
-							       CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return (int)limit >= CU_LIMIT_MAX || (int)limit < 0 ? CUDA_ERROR_INVALID_VALUE
+							    : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CUresult sim_cuCtxSetLimit(CUlimit limit, size_t value)
@@ -174,8 +172,7 @@ static CUresult check_peer(CUcontext handle)
 	struct context *peer = context_of(handle);
 	if (!peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return peer->device == context_current()->device ? CUDA_ERROR_INVALID_DEVICE :
-							    CUDA_SUCCESS;
+	return peer->device == context_current()->device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult sim_cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)

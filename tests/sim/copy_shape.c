@@ -169,8 +169,7 @@ CUresult sim_cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes
 CUresult sim_cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
 			     size_t bytes)
 {
-	return copy_line(array_end(to, to_offset), array_end(from, from_offset), bytes, NULL,
-			 true);
+	return copy_line(array_end(to, to_offset), array_end(from, from_offset), bytes, NULL, true);
 }
 
 CUresult sim_cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,

@@ -214,7 +214,7 @@ CUresult sim_cuDeviceGetLuid(char *ret_luid, unsigned int *ret_mask, CUdevice de
 	(void)ret_luid;
 	(void)ret_mask;
 	(void)device;
-	return CUDA_ERROR_NOT_SUPPORTED;	/* a notion of another operating system */
+	return CUDA_ERROR_NOT_SUPPORTED; /* a notion of another operating system */
 }
 
 CUresult sim_cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, CUarray_format format,

@@ -8,7 +8,10 @@ static const struct {
 	int attribute;
 	int value;
 } fixed[] = {
-#define A(name, value) {CU_DEVICE_ATTRIBUTE_##name, value}
+#define A(name, value) \
+	{ \
+		CU_DEVICE_ATTRIBUTE_##name, value \
+	}
 #include "device_attribute.def"
 #undef A
 };
@@ -29,8 +32,7 @@ static CUresult from_machine(CUdevice device, int attribute, int *ret_value)
 	case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
 		*ret_value = (int)physical;
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_NOT_FOUND;
+	default: return CUDA_ERROR_NOT_FOUND;
 	}
 }
 

@@ -17,9 +17,9 @@
 
 #include <cudaProfiler.h>
 
-#define SIM_BODY(body, ...) CUresult sim_##body(__VA_ARGS__);
+#define SIM_BODY(body, ...)			       CUresult sim_##body(__VA_ARGS__);
 #define E(export, body, since, needs, per_thread, ...) SIM_BODY(body, __VA_ARGS__)
-#define E0(export, body, since, needs, per_thread) SIM_BODY(body, void)
+#define E0(export, body, since, needs, per_thread)     SIM_BODY(body, void)
 #define N(export, since, needs, per_thread, ...)
 #define N0(export, since, needs, per_thread)
 #include "entries_all.def"

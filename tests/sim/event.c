@@ -126,7 +126,8 @@ CUresult sim_cuEventQuery(CUevent handle)
 		return result;
 	pthread_mutex_lock(&core_lock);
 	bool open = event->recorded && !event->done;
-	struct stream *stream = open && event->stream->id == event->stream_id ? event->stream : NULL;
+	struct stream *stream =
+		open && event->stream->id == event->stream_id ? event->stream : NULL;
 	pthread_mutex_unlock(&core_lock);
 	if (!open)
 		return CUDA_SUCCESS;
@@ -157,8 +158,9 @@ CUresult sim_cuEventSynchronize(CUevent handle)
 		queue_progress(event->context);
 		if (event_done(event, generation))
 			break;
-		uint64_t when = event->stream->id == event->stream_id ?
-			queue_estimate(event->stream, event->stream_seq) : 0;
+		uint64_t when = event->stream->id == event->stream_id
+					? queue_estimate(event->stream, event->stream_seq)
+					: 0;
 		pthread_mutex_unlock(&core_lock);
 		queue_sleep_until(when);
 		pthread_mutex_lock(&core_lock);
@@ -179,7 +181,7 @@ CUresult sim_cuEventElapsedTime(float *ret_ms, CUevent start_handle, CUevent end
 	if (start && end && (start->capture || end->capture))
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!start || !end || !start->recorded || !end->recorded ||
-	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)) {
+		 ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)) {
 		result = CUDA_ERROR_INVALID_HANDLE;
 	} else {
 		queue_progress(start->context);

@@ -24,7 +24,7 @@ CUresult sim_cuImportExternalMemory(CUexternalMemory *ret_memory,
 	if (desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
 		if (desc->handle.fd < 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		close(desc->handle.fd);		/* the import owns it */
+		close(desc->handle.fd); /* the import owns it */
 	}
 	pthread_mutex_lock(&core_lock);
 	struct external *external = object_new(OBJECT_EXTERNAL, sizeof(*external));

@@ -22,8 +22,8 @@ struct rule {
 	char name[64];
 	bool prefix;
 	bool delays;
-	unsigned long long value;	/* code or nanoseconds */
-	unsigned long long only;	/* N, or 0 */
+	unsigned long long value; /* code or nanoseconds */
+	unsigned long long only;  /* N, or 0 */
 	unsigned long long calls;
 };
 
@@ -120,14 +120,14 @@ CUresult fail_consult(const char *name)
 		struct rule *rule = &rules[i];
 		if (!matches(rule, name))
 			continue;
-		unsigned long long call =
-			__atomic_add_fetch(&rule->calls, 1, __ATOMIC_RELAXED);
+		unsigned long long call = __atomic_add_fetch(&rule->calls, 1, __ATOMIC_RELAXED);
 		if (rule->only && rule->only != call)
 			continue;
 		if (!rule->delays)
 			return (CUresult)rule->value;
 		struct timespec wait = {
-			(time_t)(rule->value / 1000000000ull), (long)(rule->value % 1000000000ull),
+			(time_t)(rule->value / 1000000000ull),
+			(long)(rule->value % 1000000000ull),
 		};
 		nanosleep(&wait, NULL);
 	}

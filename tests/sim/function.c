@@ -9,8 +9,9 @@ static const struct function_info *info_of(const void *handle, int **ret_attribu
 	struct function *function = object_check(handle, OBJECT_FUNCTION);
 	struct kernel *kernel = object_check(handle, OBJECT_KERNEL);
 	if (ret_attributes)
-		*ret_attributes = function ? function->attributes :
-				  kernel ? kernel->attributes : NULL;
+		*ret_attributes = function ? function->attributes
+				  : kernel ? kernel->attributes
+					   : NULL;
 	return function ? &function->info : kernel ? &kernel->info : NULL;
 }
 
@@ -104,8 +105,8 @@ CUresult sim_cuFuncIsLoaded(CUfunctionLoadingState *ret_state, CUfunction f)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*ret_state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED :
-					CU_FUNCTION_LOADING_STATE_UNLOADED;
+	*ret_state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED
+				      : CU_FUNCTION_LOADING_STATE_UNLOADED;
 	return CUDA_SUCCESS;
 }
 

@@ -334,8 +334,7 @@ CUresult sim_cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode *re
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode *ret_nodes,
-					  size_t *count)
+CUresult sim_cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode *ret_nodes, size_t *count)
 {
 	return sim_cuGraphNodeGetDependentNodes_v2(handle, ret_nodes, NULL, count);
 }

@@ -13,8 +13,8 @@ struct graph_memory {
 	struct graph_memory *next;
 	CUdevice device;
 	uint64_t bytes;
-	unsigned refs;			/* the graph, and executable ones made of it */
-	unsigned live;			/* allocations that were made and not freed */
+	unsigned refs; /* the graph, and executable ones made of it */
+	unsigned live; /* allocations that were made and not freed */
 	bool mapped, orphan;
 };
 
@@ -25,16 +25,16 @@ struct graph_node {
 	struct graph_node **deps;
 	size_t dep_count;
 	CUgraphNodeParams params;
-	struct graph_node *origin;	/* in an executable graph: the node it was made from */
-	struct function *function;	/* kernels */
+	struct graph_node *origin; /* in an executable graph: the node it was made from */
+	struct function *function; /* kernels */
 	uint64_t cost_ns;
-	unsigned char *args;		/* copies of kernel arguments, and pointers to them */
+	unsigned char *args; /* copies of kernel arguments, and pointers to them */
 	void **arg_pointers;
 	struct graph *child;
-	struct range *range;		/* allocations */
+	struct range *range; /* allocations */
 	bool disabled;
-	bool external;			/* event nodes of cuEventRecordWithFlags and the like */
-	size_t mark;			/* of graph_order */
+	bool external; /* event nodes of cuEventRecordWithFlags and the like */
+	size_t mark;   /* of graph_order */
 };
 
 struct graph {
@@ -48,8 +48,8 @@ struct graph {
 
 struct exec {
 	struct object object;
-	struct graph *graph;		/* a copy */
-	struct graph *source;		/* for its allocation nodes; only compared */
+	struct graph *graph;  /* a copy */
+	struct graph *source; /* for its allocation nodes; only compared */
 	struct context *context;
 	unsigned long long flags;
 	struct graph_memory *memory;

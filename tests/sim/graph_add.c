@@ -21,8 +21,7 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *de
 }
 
 CUresult sim_cuGraphAddNode_v2(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *deps,
-			       const CUgraphEdgeData *data, size_t count,
-			       CUgraphNodeParams *params)
+			       const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
 {
 	(void)data;
 	return params ? add(ret_node, graph, deps, count, params) : CUDA_ERROR_INVALID_VALUE;
@@ -37,20 +36,33 @@ CUresult sim_cuGraphAddNode(CUgraphNode *ret_node, CUgraph graph, const CUgraphN
 static CUDA_KERNEL_NODE_PARAMS_v3 kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
 	return (CUDA_KERNEL_NODE_PARAMS_v3){
-		.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY,
-		.gridDimZ = p->gridDimZ, .blockDimX = p->blockDimX, .blockDimY = p->blockDimY,
-		.blockDimZ = p->blockDimZ, .sharedMemBytes = p->sharedMemBytes,
-		.kernelParams = p->kernelParams, .extra = p->extra,
+		.func = p->func,
+		.gridDimX = p->gridDimX,
+		.gridDimY = p->gridDimY,
+		.gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX,
+		.blockDimY = p->blockDimY,
+		.blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes,
+		.kernelParams = p->kernelParams,
+		.extra = p->extra,
 	};
 }
 
 static CUDA_KERNEL_NODE_PARAMS_v3 kernel_v2(const CUDA_KERNEL_NODE_PARAMS_v2 *p)
 {
 	return (CUDA_KERNEL_NODE_PARAMS_v3){
-		.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY,
-		.gridDimZ = p->gridDimZ, .blockDimX = p->blockDimX, .blockDimY = p->blockDimY,
-		.blockDimZ = p->blockDimZ, .sharedMemBytes = p->sharedMemBytes,
-		.kernelParams = p->kernelParams, .extra = p->extra, .kern = p->kern,
+		.func = p->func,
+		.gridDimX = p->gridDimX,
+		.gridDimY = p->gridDimY,
+		.gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX,
+		.blockDimY = p->blockDimY,
+		.blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes,
+		.kernelParams = p->kernelParams,
+		.extra = p->extra,
+		.kern = p->kern,
 		.ctx = p->ctx,
 	};
 }
@@ -92,8 +104,8 @@ CUresult sim_cuGraphAddMemsetNode(CUgraphNode *ret_node, CUgraph graph, const CU
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
 	p.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-		fill->dst, fill->pitch, fill->value, fill->elementSize, fill->width, fill->height,
-		context,
+		fill->dst,   fill->pitch,  fill->value, fill->elementSize,
+		fill->width, fill->height, context,
 	};
 	return add(ret_node, graph, deps, count, &p);
 }
@@ -108,8 +120,8 @@ CUresult sim_cuGraphAddHostNode(CUgraphNode *ret_node, CUgraph graph, const CUgr
 	return add(ret_node, graph, deps, count, &p);
 }
 
-CUresult sim_cuGraphAddChildGraphNode(CUgraphNode *ret_node, CUgraph graph,
-				      const CUgraphNode *deps, size_t count, CUgraph child)
+CUresult sim_cuGraphAddChildGraphNode(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *deps,
+				      size_t count, CUgraph child)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
 	p.graph.graph = child;
@@ -146,7 +158,8 @@ CUresult sim_cuGraphAddMemAllocNode(CUgraphNode *ret_node, CUgraph graph, const 
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	p.alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){
-		.poolProps = alloc->poolProps, .bytesize = alloc->bytesize,
+		.poolProps = alloc->poolProps,
+		.bytesize = alloc->bytesize,
 	};
 	CUresult result = add(ret_node, graph, deps, count, &p);
 	if (result == CUDA_SUCCESS)
@@ -167,15 +180,17 @@ CUresult sim_cuGraphAddMemFreeNode(CUgraphNode *ret_node, CUgraph graph, const C
 	return add(ret_node, graph, deps, count, &p);
 }
 
-CUresult sim_cuGraphAddBatchMemOpNode(CUgraphNode *ret_node, CUgraph graph,
-				      const CUgraphNode *deps, size_t count,
-				      const CUDA_BATCH_MEM_OP_NODE_PARAMS *ops)
+CUresult sim_cuGraphAddBatchMemOpNode(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *deps,
+				      size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *ops)
 {
 	if (!ops)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
 	p.memOp = (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){
-		ops->ctx, ops->count, ops->paramArray, ops->flags,
+		ops->ctx,
+		ops->count,
+		ops->paramArray,
+		ops->flags,
 	};
 	return add(ret_node, graph, deps, count, &p);
 }
@@ -204,8 +219,7 @@ CUresult sim_cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
 	return params ? set(node_of(node), params) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
-				      CUgraphNodeParams *params)
+CUresult sim_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
 {
 	return params ? set(in_exec(exec, node), params) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -268,8 +282,8 @@ static CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS *fill, CUcont
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
 	p.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-		fill->dst, fill->pitch, fill->value, fill->elementSize, fill->width, fill->height,
-		context,
+		fill->dst,   fill->pitch,  fill->value, fill->elementSize,
+		fill->width, fill->height, context,
 	};
 	return p;
 }

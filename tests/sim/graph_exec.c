@@ -69,8 +69,8 @@ CUresult sim_cuGraphInstantiateWithParams(CUgraphExec *ret_exec, CUgraph graph,
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = instantiate(ret_exec, graph, params->flags);
-	params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS :
-						      CUDA_GRAPH_INSTANTIATE_ERROR;
+	params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+						    : CUDA_GRAPH_INSTANTIATE_ERROR;
 	params->hErrNode_out = NULL;
 	if (result == CUDA_SUCCESS && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
 		result = sim_cuGraphUpload(*ret_exec, params->hUploadStream);
@@ -104,7 +104,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec handle)
 struct launching {
 	CUstream handle;
 	struct stream *stream;
-	uint64_t pending_ns;		/* kernels not yet added */
+	uint64_t pending_ns; /* kernels not yet added */
 };
 
 static void flush(struct launching *l)
@@ -126,10 +126,12 @@ static CUresult add_fill(struct launching *l, const CUgraphNodeParams *p)
 {
 	flush(l);
 	struct fill_rows f = {
-		.to = p->memset.dst, .to_pitch = p->memset.pitch,
+		.to = p->memset.dst,
+		.to_pitch = p->memset.pitch,
 		.width = p->memset.width * p->memset.elementSize,
 		.height = p->memset.height ? p->memset.height : 1,
-		.value = p->memset.value, .value_bytes = p->memset.elementSize,
+		.value = p->memset.value,
+		.value_bytes = p->memset.elementSize,
 	};
 	return fill_rows(l->handle, &f, false);
 }
@@ -144,15 +146,12 @@ static CUresult add_node(struct launching *l, struct graph_node *node)
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		l->pending_ns += node->cost_ns;
 		return launch_prepare(l->stream, node->function);
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return add_copy(l, p);
-	case CU_GRAPH_NODE_TYPE_MEMSET:
-		return add_fill(l, p);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(l, p);
+	case CU_GRAPH_NODE_TYPE_MEMSET: return add_fill(l, p);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		flush(l);
 		return sim_cuLaunchHostFunc(l->handle, p->host.fn, p->host.userData);
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return launch_order(l, node->child);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return launch_order(l, node->child);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		flush(l);
 		return sim_cuEventRecord(p->eventRecord.event, l->handle);
@@ -161,10 +160,8 @@ static CUresult add_node(struct launching *l, struct graph_node *node)
 		return sim_cuStreamWaitEvent(l->handle, p->eventWait.event, 0);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		flush(l);
-		return sim_cuStreamBatchMemOp_v2(l->handle, p->memOp.count, p->memOp.paramArray,
-						 0);
-	default:
-		return CUDA_SUCCESS;
+		return sim_cuStreamBatchMemOp_v2(l->handle, p->memOp.count, p->memOp.paramArray, 0);
+	default: return CUDA_SUCCESS;
 	}
 }
 
@@ -263,8 +260,9 @@ CUresult sim_cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle,
 	ret_info->errorNode = (CUgraphNode)error;
 	ret_info->errorFromNode = NULL;
 	pthread_mutex_unlock(&core_lock);
-	return ret_info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS ?
-		       CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	return ret_info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 CUresult sim_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *ret_error,

@@ -126,15 +126,16 @@ CUresult sim_cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrI
 					   const CUkernelNodeAttrValue *value)
 {
 	(void)attribute;
-	return params_of(handle, CU_GRAPH_NODE_TYPE_KERNEL) && value ? CUDA_SUCCESS :
-									CUDA_ERROR_INVALID_VALUE;
+	return params_of(handle, CU_GRAPH_NODE_TYPE_KERNEL) && value ? CUDA_SUCCESS
+								     : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 {
 	return params_of(to, CU_GRAPH_NODE_TYPE_KERNEL) &&
-	       params_of(from, CU_GRAPH_NODE_TYPE_KERNEL) ? CUDA_SUCCESS :
-							    CUDA_ERROR_INVALID_VALUE;
+			       params_of(from, CU_GRAPH_NODE_TYPE_KERNEL)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle,

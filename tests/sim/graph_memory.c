@@ -40,7 +40,7 @@ CUresult graph_memory_add(struct graph_node *node)
 	node->range = range_new(RANGE_GRAPH, base, p->bytesize);
 	node->range->span = span;
 	node->range->device = device;
-	node->range->freed = true;	/* not allocated yet */
+	node->range->freed = true; /* not allocated yet */
 	node->range->graph_memory = memory;
 	p->dptr = base;
 	return CUDA_SUCCESS;
@@ -116,12 +116,14 @@ CUresult graph_memory_check(struct exec *exec)
 void graph_memory_begin(struct exec *exec)
 {
 	for (struct graph_node *node = exec->graph->first; node; node = node->next) {
-		if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !frees(exec, node->range)) {
+		if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+		    !frees(exec, node->range)) {
 			node->range->freed = false;
 			exec->memory->live++;
 		}
-		struct range *range = node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE ?
-			range_exact(node->params.free.dptr, RANGE_GRAPH) : NULL;
+		struct range *range = node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE
+					      ? range_exact(node->params.free.dptr, RANGE_GRAPH)
+					      : NULL;
 		if (range && !range->freed)
 			graph_memory_free(range);
 	}

@@ -49,12 +49,13 @@ static CUresult set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
 	struct launch l = {
 		.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
 		.block = {p->blockDimX, p->blockDimY, p->blockDimZ},
-		.shared_bytes = p->sharedMemBytes, .params = p->kernelParams, .extra = p->extra,
+		.shared_bytes = p->sharedMemBytes,
+		.params = p->kernelParams,
+		.extra = p->extra,
 	};
 	struct function *function = object_check(handle, OBJECT_FUNCTION);
 	struct kernel *kernel = object_check(handle, OBJECT_KERNEL);
-	if (kernel && context_current() &&
-	    kernel_function(kernel, &function) != CUDA_SUCCESS)
+	if (kernel && context_current() && kernel_function(kernel, &function) != CUDA_SUCCESS)
 		function = NULL;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -107,34 +108,24 @@ CUresult node_set(struct graph_node *node, const CUgraphNodeParams *params)
 	node->arg_pointers = NULL;
 	node->params = *params;
 	switch (params->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL:
-		result = set_kernel(node, &params->kernel);
-		break;
-	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		result = set_memops(node, &params->memOp);
-		break;
-	case CU_GRAPH_NODE_TYPE_MEMSET:
-		result = set_memset(&params->memset);
-		break;
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		result = set_child(node, &params->graph);
-		break;
+	case CU_GRAPH_NODE_TYPE_KERNEL: result = set_kernel(node, &params->kernel); break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: result = set_memops(node, &params->memOp); break;
+	case CU_GRAPH_NODE_TYPE_MEMSET: result = set_memset(&params->memset); break;
+	case CU_GRAPH_NODE_TYPE_GRAPH: result = set_child(node, &params->graph); break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		result = params->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		result = object_check(params->eventWait.event, OBJECT_EVENT) ?
-				 CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		result = object_check(params->eventWait.event, OBJECT_EVENT)
+				 ? CUDA_SUCCESS
+				 : CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		break;
-	default:
-		result = CUDA_ERROR_NOT_SUPPORTED;
-		break;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE: break;
+	default: result = CUDA_ERROR_NOT_SUPPORTED; break;
 	}
 	if (result != CUDA_SUCCESS) {
 		struct graph *child = node->child;

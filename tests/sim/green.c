@@ -62,8 +62,7 @@ CUresult sim_cuCtxGetDevResource(CUcontext handle, CUdevResource *ret, CUdevReso
 	return sim_cuDeviceGetDevResource(context->device, ret, type);
 }
 
-CUresult sim_cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *ret,
-				      CUdevResourceType type)
+CUresult sim_cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *ret, CUdevResourceType type)
 {
 	struct green *green = green_of(handle);
 	if (!green)
@@ -137,8 +136,8 @@ static struct context *green_context(struct green *green, struct context *primar
 	return context;
 }
 
-CUresult sim_cuGreenCtxCreate(CUgreenCtx *ret_green, CUdevResourceDesc desc_handle,
-			      CUdevice device, unsigned int flags)
+CUresult sim_cuGreenCtxCreate(CUgreenCtx *ret_green, CUdevResourceDesc desc_handle, CUdevice device,
+			      unsigned int flags)
 {
 	struct desc *desc = object_check(desc_handle, OBJECT_DESC);
 	if (!ret_green || !desc || !(flags & CU_GREEN_CTX_DEFAULT_STREAM))
@@ -215,7 +214,9 @@ CUresult sim_cuGreenCtxStreamCreate(CUstream *ret_stream, CUgreenCtx handle, uns
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&core_lock);
 	*ret_stream = (CUstream)stream_new(green->context, flags,
-					   priority < -5 ? -5 : priority > 0 ? 0 : priority);
+					   priority < -5  ? -5
+					   : priority > 0 ? 0
+							  : priority);
 	pthread_mutex_unlock(&core_lock);
 	return CUDA_SUCCESS;
 }

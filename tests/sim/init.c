@@ -13,7 +13,7 @@ pthread_mutex_t core_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t driver_lock = PTHREAD_RWLOCK_INITIALIZER;
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
-static volatile int *ready;	/* in the page that fork wipes */
+static volatile int *ready; /* in the page that fork wipes */
 static bool was_ready;
 
 bool sim_ready(void)

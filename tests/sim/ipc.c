@@ -16,7 +16,7 @@ struct ipc_handle {
 	uint32_t magic;
 	uint32_t share, generation;
 	uint32_t process;
-	uint64_t birth;	/* tells a process from a later one in the same slot */
+	uint64_t birth; /* tells a process from a later one in the same slot */
 	uint64_t offset, size;
 };
 _Static_assert(sizeof(struct ipc_handle) <= CU_IPC_HANDLE_SIZE, "does not fit");
@@ -75,8 +75,8 @@ CUresult sim_cuIpcOpenMemHandle_v2(CUdeviceptr *ret_address, CUipcMemHandle opaq
 	CUresult result = CUDA_ERROR_MAP_FAILED;
 	pthread_mutex_lock(&core_lock);
 	state_lock();
-	bool own = handle.process == sim.slot &&
-		   handle.birth == sim_shared->process[sim.slot].birth;
+	bool own =
+		handle.process == sim.slot && handle.birth == sim_shared->process[sim.slot].birth;
 	bool known = !own && state_share_get(handle.share, handle.generation, sim.slot);
 	state_unlock();
 	struct range *range = known ? open_share(&handle) : NULL;

@@ -121,8 +121,11 @@ CUresult sim_cuLaunchKernel(CUfunction handle, unsigned int gx, unsigned int gy,
 			    unsigned int shared_bytes, CUstream stream, void **params, void **extra)
 {
 	struct launch l = {
-		.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared_bytes,
-		.params = params, .extra = extra,
+		.grid = {gx, gy, gz},
+		.block = {bx, by, bz},
+		.shared_bytes = shared_bytes,
+		.params = params,
+		.extra = extra,
 	};
 	if (!context_current() && !stream)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -156,10 +159,10 @@ CUresult sim_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsi
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		const CUDA_LAUNCH_PARAMS *p = &list[i];
-		CUresult result = sim_cuLaunchKernel(
-			p->function, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
-			p->blockDimY, p->blockDimZ, p->sharedMemBytes, p->hStream,
-			p->kernelParams, NULL);
+		CUresult result =
+			sim_cuLaunchKernel(p->function, p->gridDimX, p->gridDimY, p->gridDimZ,
+					   p->blockDimX, p->blockDimY, p->blockDimZ,
+					   p->sharedMemBytes, p->hStream, p->kernelParams, NULL);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -228,7 +231,8 @@ static CUresult launch_grid(CUfunction handle, int width, int height, CUstream s
 		return CUDA_ERROR_INVALID_VALUE;
 	void *argument[1] = {function->params};
 	struct launch l = {
-		.function = function, .grid = {(unsigned)width, (unsigned)height, 1},
+		.function = function,
+		.grid = {(unsigned)width, (unsigned)height, 1},
 		.block = {function->block[0], function->block[1], function->block[2]},
 		.params = argument,
 	};

@@ -183,8 +183,7 @@ CUresult sim_cuLibraryEnumerateKernels(CUkernel *ret_kernels, unsigned int count
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&core_lock);
 	for (size_t i = 0; i < library->image->function_count && i < count; i++)
-		ret_kernels[i] =
-			(CUkernel)get_kernel(library, library->image->functions[i].name);
+		ret_kernels[i] = (CUkernel)get_kernel(library, library->image->functions[i].name);
 	pthread_mutex_unlock(&core_lock);
 	return CUDA_SUCCESS;
 }

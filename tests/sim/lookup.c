@@ -14,8 +14,8 @@
 static size_t base_length(const char *name)
 {
 	size_t length = strlen(name);
-	if (length > 5 && (strcmp(name + length - 5, "_ptds") == 0 ||
-			   strcmp(name + length - 5, "_ptsz") == 0))
+	if (length > 5 &&
+	    (strcmp(name + length - 5, "_ptds") == 0 || strcmp(name + length - 5, "_ptsz") == 0))
 		length -= 5;
 	if (length > 3 && strncmp(name + length - 3, "_v", 2) == 0)
 		length -= 3;
@@ -24,7 +24,7 @@ static size_t base_length(const char *name)
 
 struct found {
 	const struct entry *best;
-	bool any;		/* the name exists in this driver, perhaps only newer than asked */
+	bool any; /* the name exists in this driver, perhaps only newer than asked */
 };
 
 static struct found find(const char *symbol, unsigned version, bool per_thread)
@@ -55,10 +55,10 @@ static CUresult look_up(const char *symbol, void **ret_function, int version, cu
 		found = find(symbol, (unsigned)version, true);
 	if (!found.any)
 		found = find(symbol, (unsigned)version, false);
-	CUdriverProcAddressQueryResult status =
-		found.best ? CU_GET_PROC_ADDRESS_SUCCESS :
-		found.any ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
-			    CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	CUdriverProcAddressQueryResult status = found.best ? CU_GET_PROC_ADDRESS_SUCCESS
+						: found.any
+							? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+							: CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	if (ret_status)
 		*ret_status = status;
 	*ret_function = found.best ? found.best->function : NULL;

@@ -11,18 +11,18 @@
 #define LARGE_PAGE (2ull * MIB)
 
 enum range_kind {
-	RANGE_DEVICE,		/* cuMemAlloc and friends */
+	RANGE_DEVICE, /* cuMemAlloc and friends */
 	RANGE_MANAGED,
-	RANGE_HOST,		/* cuMemHostAlloc */
-	RANGE_REGISTERED,	/* cuMemHostRegister: the caller's memory */
-	RANGE_POOL,		/* stream-ordered */
-	RANGE_GRAPH,		/* of a graph's allocation nodes */
-	RANGE_RESERVED,		/* cuMemAddressReserve */
-	RANGE_MAPPED,		/* cuMemMap, inside a reserved range */
-	RANGE_IMPORTED,		/* IPC, pool pointers */
-	RANGE_EXTERNAL,		/* external memory buffers */
-	RANGE_GLOBAL,		/* variables of modules */
-	RANGE_ARRAY,		/* behind an array; no pointer to it was handed out */
+	RANGE_HOST,	  /* cuMemHostAlloc */
+	RANGE_REGISTERED, /* cuMemHostRegister: the caller's memory */
+	RANGE_POOL,	  /* stream-ordered */
+	RANGE_GRAPH,	  /* of a graph's allocation nodes */
+	RANGE_RESERVED,	  /* cuMemAddressReserve */
+	RANGE_MAPPED,	  /* cuMemMap, inside a reserved range */
+	RANGE_IMPORTED,	  /* IPC, pool pointers */
+	RANGE_EXTERNAL,	  /* external memory buffers */
+	RANGE_GLOBAL,	  /* variables of modules */
+	RANGE_ARRAY,	  /* behind an array; no pointer to it was handed out */
 };
 
 struct slab;
@@ -30,10 +30,10 @@ struct pool;
 struct handle;
 
 struct range {
-	uint64_t base, size;	/* as the caller asked */
-	uint64_t span;		/* bytes of address space behind it; 0 when not ours to unmap */
-	uint64_t map_base;	/* where that begins, if not at base */
-	uint64_t charged;	/* device memory taken for it */
+	uint64_t base, size; /* as the caller asked */
+	uint64_t span;	     /* bytes of address space behind it; 0 when not ours to unmap */
+	uint64_t map_base;   /* where that begins, if not at base */
+	uint64_t charged;    /* device memory taken for it */
 	enum range_kind kind;
 	CUdevice device;
 	struct context *context;
@@ -43,8 +43,8 @@ struct range {
 	struct pool *pool;
 	struct handle *handle;
 	uint64_t handle_offset;
-	int access;		/* CUmemAccess_flags of the own device */
-	int share;		/* index + 1 when known to other processes */
+	int access; /* CUmemAccess_flags of the own device */
+	int share;  /* index + 1 when known to other processes */
 	uint32_t share_generation;
 	struct graph_memory *graph_memory;
 	bool freed;
@@ -53,11 +53,11 @@ struct range {
 /* address.c */
 struct range *range_new(enum range_kind kind, uint64_t base, uint64_t size);
 void range_delete(struct range *range);
-struct range *range_at(uint64_t address);	/* containing it; mapped before reserved */
+struct range *range_at(uint64_t address); /* containing it; mapped before reserved */
 struct range *range_exact(uint64_t base, enum range_kind kind);
 size_t range_count(void);
 struct range *range_number(size_t index);
-uint64_t range_first(uint64_t address);		/* index of the first range at or after */
+uint64_t range_first(uint64_t address); /* index of the first range at or after */
 
 /* Address space with memory behind it, aligned to a large page; 0 when there is none. */
 uint64_t space_map(uint64_t bytes, bool low);

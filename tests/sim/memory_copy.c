@@ -13,15 +13,15 @@
 /* Fills of more than this write only their first part: the host's memory is not the device's. */
 #define FILL_MOST (1024ull * MIB)
 
-#define BYTES_PER_NS_HOST 50ull
+#define BYTES_PER_NS_HOST   50ull
 #define BYTES_PER_NS_DEVICE 2000ull
-#define COPY_COST_NS 1200ull
+#define COPY_COST_NS	    1200ull
 
 /* One effect: a box of rows. Fills repeat `value` (1, 2 or 4 bytes wide). */
 struct transfer {
 	char *to;
 	const char *from;
-	void *staged;		/* malloc'ed copy of the source, or NULL */
+	void *staged; /* malloc'ed copy of the source, or NULL */
 	uint64_t to_pitch, from_pitch, width, height;
 	uint64_t to_slice, from_slice, depth;
 	uint32_t value;
@@ -48,19 +48,21 @@ static void fill_row(char *to, uint64_t bytes, uint32_t value, unsigned width)
 			memcpy(to + i, &value, width);
 }
 
+static void run_row(const struct transfer *t, uint64_t slice, uint64_t row)
+{
+	char *to = t->to + slice * t->to_slice + row * t->to_pitch;
+	if (!t->from)
+		fill_row(to, t->width, t->value, t->value_bytes);
+	else
+		memmove(to, t->from + slice * t->from_slice + row * t->from_pitch, t->width);
+}
+
 static void run_transfer(void *data)
 {
 	struct transfer *t = data;
-	for (uint64_t slice = 0; slice < t->depth; slice++) {
-		for (uint64_t row = 0; row < t->height; row++) {
-			char *to = t->to + slice * t->to_slice + row * t->to_pitch;
-			const char *from = t->from + slice * t->from_slice + row * t->from_pitch;
-			if (t->from)
-				memmove(to, from, t->width);
-			else
-				fill_row(to, t->width, t->value, t->value_bytes);
-		}
-	}
+	for (uint64_t slice = 0; slice < t->depth; slice++)
+		for (uint64_t row = 0; row < t->height; row++)
+			run_row(t, slice, row);
 	free(t->staged);
 	free(t);
 }
@@ -80,7 +82,7 @@ static bool in_bounds(uint64_t address, uint64_t bytes)
 {
 	struct range *range = range_at(address);
 	if (!range)
-		return true;	/* pageable host memory: not ours to judge */
+		return true; /* pageable host memory: not ours to judge */
 	if (range->kind == RANGE_RESERVED || range->freed)
 		return false;
 	if (range->kind == RANGE_MAPPED)
@@ -135,17 +137,23 @@ CUresult copy_rows(CUstream handle, const struct copy_rows *c, bool synchronous)
 	uint64_t depth = c->depth ? c->depth : 1;
 	struct transfer *t = calloc(1, sizeof(*t));
 	*t = (struct transfer){
-		.to = (char *)c->to, .from = (const char *)c->from,
-		.to_pitch = c->to_pitch, .from_pitch = c->from_pitch,
-		.width = c->width, .height = c->height,
-		.to_slice = c->to_slice, .from_slice = c->from_slice, .depth = depth,
+		.to = (char *)c->to,
+		.from = (const char *)c->from,
+		.to_pitch = c->to_pitch,
+		.from_pitch = c->from_pitch,
+		.width = c->width,
+		.height = c->height,
+		.to_slice = c->to_slice,
+		.from_slice = c->from_slice,
+		.depth = depth,
 	};
 	pthread_mutex_lock(&core_lock);
-	uint64_t from_bytes = c->from_slice * (depth - 1) +
-			      extent(c->from_pitch, c->width, c->height);
+	uint64_t from_bytes =
+		c->from_slice * (depth - 1) + extent(c->from_pitch, c->width, c->height);
 	uint64_t to_bytes = c->to_slice * (depth - 1) + extent(c->to_pitch, c->width, c->height);
 	bool ok = c->to && c->from && (!c->to_device || range_at(c->to)) &&
-		  (!c->from_device || range_at(c->from)) && (c->from_array || in_bounds(c->from, from_bytes)) &&
+		  (!c->from_device || range_at(c->from)) &&
+		  (c->from_array || in_bounds(c->from, from_bytes)) &&
 		  (c->to_array || in_bounds(c->to, to_bytes));
 	bool over_bus = is_host(c->from) || is_host(c->to);
 	bool wait = synchronous || is_pageable(c->to);
@@ -190,9 +198,13 @@ CUresult fill_rows(CUstream handle, const struct fill_rows *f, bool synchronous)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct transfer *t = calloc(1, sizeof(*t));
 	*t = (struct transfer){
-		.to = (char *)f->to, .to_pitch = f->to_pitch,
-		.width = f->width, .height = f->height, .depth = 1,
-		.value = f->value, .value_bytes = f->value_bytes,
+		.to = (char *)f->to,
+		.to_pitch = f->to_pitch,
+		.width = f->width,
+		.height = f->height,
+		.depth = 1,
+		.value = f->value,
+		.value_bytes = f->value_bytes,
 	};
 	return enqueue(stream, t, cost_of(f->width * f->height, over_bus), synchronous);
 }
@@ -204,8 +216,12 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, uint64_t bytes, enum ends
 		     CUstream stream, bool synchronous)
 {
 	struct copy_rows c = {
-		.to = to, .from = from, .width = bytes, .height = 1,
-		.to_device = ends & TO_DEVICE, .from_device = ends & FROM_DEVICE,
+		.to = to,
+		.from = from,
+		.width = bytes,
+		.height = 1,
+		.to_device = ends & TO_DEVICE,
+		.from_device = ends & FROM_DEVICE,
 	};
 	return copy_rows(stream, &c, synchronous);
 }

@@ -8,8 +8,12 @@ static CUresult fill(CUdeviceptr to, uint64_t pitch, uint32_t value, unsigned va
 		     uint64_t width, uint64_t height, CUstream stream, bool synchronous)
 {
 	struct fill_rows f = {
-		.to = to, .to_pitch = pitch, .width = width * value_bytes, .height = height,
-		.value = value, .value_bytes = value_bytes,
+		.to = to,
+		.to_pitch = pitch,
+		.width = width * value_bytes,
+		.height = height,
+		.value = value,
+		.value_bytes = value_bytes,
 	};
 	return fill_rows(stream, &f, synchronous);
 }

@@ -20,8 +20,8 @@ struct slab {
 	struct context *context;
 	uint64_t base;
 	bool low;
-	int share;			/* index + 1 */
-	unsigned used;			/* grains */
+	int share;     /* index + 1 */
+	unsigned used; /* grains */
 	uint8_t taken[GRAINS];
 };
 
@@ -137,8 +137,8 @@ CUresult linear_alloc(struct context *context, uint64_t bytes, bool low, struct 
 		/* what pools keep for later is given up before an allocation fails */
 		if (try && !pools_trim_device(context->device))
 			break;
-		range = bytes <= SMALL_MOST ? small_alloc(context, bytes, low) :
-					      large_alloc(context, bytes, low);
+		range = bytes <= SMALL_MOST ? small_alloc(context, bytes, low)
+					    : large_alloc(context, bytes, low);
 	}
 	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -183,8 +183,8 @@ bool linear_share(struct range *range, int *ret_share, uint64_t *ret_offset)
 	struct slab *slab = range->slab;
 	int *share = slab ? &slab->share : &range->share;
 	if (!*share)
-		*share = slab ? share_bytes(slab->base, LARGE_PAGE, range->device) :
-				share_bytes(range->base, range->span, range->device);
+		*share = slab ? share_bytes(slab->base, LARGE_PAGE, range->device)
+			      : share_bytes(range->base, range->span, range->device);
 	*ret_share = *share - 1;
 	*ret_offset = slab ? range->base - slab->base : 0;
 	return *share != 0;
@@ -285,8 +285,8 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
 		queue_wait_context(context);
 	pthread_mutex_lock(&core_lock);
 	range = range_at(address);
-	result = range && range->base == address ? memory_free_any(range) :
-						   CUDA_ERROR_INVALID_VALUE;
+	result =
+		range && range->base == address ? memory_free_any(range) : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&core_lock);
 	return result;
 }

@@ -91,8 +91,8 @@ static CUresult take_code(struct module *module)
 {
 	if (module->image->code_bytes < LARGE_PAGE)
 		return CUDA_SUCCESS;
-	CUresult result = linear_alloc(module->context, module->image->code_bytes, false,
-				       &module->code);
+	CUresult result =
+		linear_alloc(module->context, module->image->code_bytes, false, &module->code);
 	if (result == CUDA_SUCCESS)
 		module->code->kind = RANGE_GLOBAL;
 	return result;
@@ -137,7 +137,8 @@ CUresult module_function(struct module *module, const char *name, struct functio
 		f->info = *info;
 	else
 		f->info = (struct function_info){
-			.ns = 1000, .spins = strcmp(name, "sim_spin") == 0,
+			.ns = 1000,
+			.spins = strcmp(name, "sim_spin") == 0,
 		};
 	f->info.name = strdup(name);
 	function_defaults(f->attributes);
@@ -192,24 +193,20 @@ CUresult sim_cuModuleLoadFatBinary(CUmodule *ret_module, const void *data)
 	return load(ret_module, data);
 }
 
-/* The whole file and a final zero, malloc'ed; NULL when it cannot be read. */
 char *read_file(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return NULL;
-	size_t size = 0, room = 4096;
-	char *text = malloc(room + 1);
-	size_t n;
-	while ((n = fread(text + size, 1, room - size, file)) > 0) {
-		size += n;
-		if (size < room)
-			continue;
-		room *= 2;
-		text = realloc(text, room + 1);
+	fseek(file, 0, SEEK_END);
+	long size = ftell(file);
+	char *text = size < 0 ? NULL : calloc(1, (size_t)size + 1);
+	rewind(file);
+	if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
+		free(text);
+		text = NULL;
 	}
 	fclose(file);
-	text[size] = '\0';
 	return text;
 }
 

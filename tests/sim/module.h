@@ -10,7 +10,7 @@ enum { MOST_PARAMS = 64 };
 
 struct function_info {
 	char *name;
-	uint64_t ns;		/* device time; for sim_spin it is the argument */
+	uint64_t ns; /* device time; for sim_spin it is the argument */
 	bool spins;
 	unsigned param_count;
 	size_t param_offset[MOST_PARAMS], param_size[MOST_PARAMS];
@@ -27,7 +27,7 @@ struct global_info {
 struct image {
 	bool is_ptx;
 	uint64_t code_bytes;
-	bool uses_malloc, uses_printf;	/* device-side heap and buffer */
+	bool uses_malloc, uses_printf; /* device-side heap and buffer */
 	struct function_info *functions;
 	size_t function_count;
 	struct global_info *globals;
@@ -41,9 +41,9 @@ struct function {
 	struct kernel *kernel;
 	bool loaded;
 	int attributes[CU_FUNC_ATTRIBUTE_MAX];
-	unsigned block[3];		/* cuFuncSetBlockShape */
+	unsigned block[3]; /* cuFuncSetBlockShape */
 	unsigned param_bytes;
-	unsigned char params[4096];	/* cuParamSet* */
+	unsigned char params[4096]; /* cuParamSet* */
 	struct function *next;
 };
 
@@ -51,11 +51,11 @@ struct module {
 	struct object object;
 	struct context *context;
 	struct image *image;
-	struct library *library;	/* set when a library made it */
-	bool resident;			/* code and globals are in device memory */
-	bool launched;			/* one of its functions was */
+	struct library *library; /* set when a library made it */
+	bool resident;		 /* code and globals are in device memory */
+	bool launched;		 /* one of its functions was */
 	struct range *code;
-	struct range **global;		/* one per image->globals */
+	struct range **global; /* one per image->globals */
 	struct function *functions;
 	struct module *next;
 };

@@ -44,54 +44,27 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *ret_pci);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *ret_pci);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *ret_pci);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device,
-							 unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
-							   unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device,
-								  unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device,
-							   unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device,
-							    unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device,
-							     unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *ret_value);
-NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *ret_value);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor,
 						  unsigned *ret_celsius);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned type,
 						unsigned *ret_mhz);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned type,
 						   unsigned *ret_mhz);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
-							    int *ret_major, int *ret_minor);
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *ret_major,
+							    int *ret_minor);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *ret_now,
 					      unsigned *ret_pending);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned *ret_now,
 					      unsigned *ret_pending);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type,
-						     unsigned counter, unsigned long long *ret_count);
+						     unsigned counter,
+						     unsigned long long *ret_count);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
-								      unsigned *ret_least, unsigned *ret_most);
+								      unsigned *ret_least,
+								      unsigned *ret_most);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned *ret_pct);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device,
-							     unsigned which, nvmlDevice_t *ret_device);
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned which,
+							     nvmlDevice_t *ret_device);
 NVML_EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned mode);
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *ret_count)
@@ -243,241 +216,6 @@ nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *ret_pci)
 	return nvmlDeviceGetPciInfo_v3(device, ret_pci);
 }
 
-nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetBrand", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 14;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetArchitecture", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 9;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetComputeMode", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPersistenceMode", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 1;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetDisplayMode", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetDisplayActive", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPerformanceState", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPowerUsage", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 125740;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetEnforcedPowerLimit", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 700000;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPowerManagementLimit", device, ret_value,
-			     &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 700000;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPowerManagementDefaultLimit", device, ret_value,
-			     &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 700000;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMultiGpuBoard", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetBoardId", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = config_pci_bus((uint32_t)index) << 8;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMemoryBusWidth", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 6016;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetNumGpuCores", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = sim_shared->machine.sms[index] * 128;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetAccountingMode", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 1;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetAccountingBufferSize", device, ret_value,
-			     &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 4000;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMaxMigDeviceCount", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 0;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMaxPcieLinkGeneration", device, ret_value,
-			     &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 5;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetCurrPcieLinkGeneration", device, ret_value,
-			     &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 5;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMaxPcieLinkWidth", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 16;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetCurrPcieLinkWidth", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = 16;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *ret_value)
-{
-	int index;
-	nvmlReturn_t result = begin("nvmlDeviceIsMigDeviceHandle", device, ret_value, &index);
-	if (result != NVML_SUCCESS)
-		return result;
-	*ret_value = sim_shared->machine.mig;
-	return NVML_SUCCESS;
-}
-
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *ret_celsius)
 {
 	int index;
@@ -506,12 +244,11 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned type, unsig
 	return nvmlDeviceGetClockInfo(device, type, ret_mhz);
 }
 
-nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *ret_major,
-						int *ret_minor)
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *ret_major, int *ret_minor)
 {
 	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetCudaComputeCapability", device, ret_major,
-			     &index);
+	nvmlReturn_t result =
+		begin("nvmlDeviceGetCudaComputeCapability", device, ret_major, &index);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (!ret_minor)
@@ -558,12 +295,12 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, uns
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
-							  unsigned *ret_least, unsigned *ret_most)
+nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned *ret_least,
+							  unsigned *ret_most)
 {
 	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetPowerManagementLimitConstraints", device, ret_least,
-			     &index);
+	nvmlReturn_t result =
+		begin("nvmlDeviceGetPowerManagementLimitConstraints", device, ret_least, &index);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (!ret_most)
@@ -586,8 +323,8 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned w
 						 nvmlDevice_t *ret_device)
 {
 	int index;
-	nvmlReturn_t result = begin("nvmlDeviceGetMigDeviceHandleByIndex", device, ret_device,
-			     &index);
+	nvmlReturn_t result =
+		begin("nvmlDeviceGetMigDeviceHandleByIndex", device, ret_device, &index);
 	if (result != NVML_SUCCESS)
 		return result;
 	(void)which;
@@ -602,3 +339,38 @@ nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned mode)
 		return result;
 	return mode ? NVML_ERROR_NO_PERMISSION : NVML_SUCCESS;
 }
+
+/* Properties that are one number. */
+#define NUMBER(name, number) \
+	NVML_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *ret); \
+	nvmlReturn_t name(nvmlDevice_t device, unsigned *ret) \
+	{ \
+		int index; \
+		nvmlReturn_t result = begin(#name, device, ret, &index); \
+		if (result == NVML_SUCCESS) \
+			*ret = number; \
+		return result; \
+	}
+NUMBER(nvmlDeviceGetBrand, 14)
+NUMBER(nvmlDeviceGetArchitecture, 9)
+NUMBER(nvmlDeviceGetComputeMode, 0)
+NUMBER(nvmlDeviceGetPersistenceMode, 1)
+NUMBER(nvmlDeviceGetDisplayMode, 0)
+NUMBER(nvmlDeviceGetDisplayActive, 0)
+NUMBER(nvmlDeviceGetPerformanceState, 0)
+NUMBER(nvmlDeviceGetPowerUsage, 125740)
+NUMBER(nvmlDeviceGetEnforcedPowerLimit, 700000)
+NUMBER(nvmlDeviceGetPowerManagementLimit, 700000)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, 700000)
+NUMBER(nvmlDeviceGetMultiGpuBoard, 0)
+NUMBER(nvmlDeviceGetBoardId, config_pci_bus((uint32_t)index) << 8)
+NUMBER(nvmlDeviceGetMemoryBusWidth, 6016)
+NUMBER(nvmlDeviceGetNumGpuCores, sim_shared->machine.sms[index] * 128)
+NUMBER(nvmlDeviceGetAccountingMode, 1)
+NUMBER(nvmlDeviceGetAccountingBufferSize, 4000)
+NUMBER(nvmlDeviceGetMaxMigDeviceCount, 0)
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, 5)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, 5)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, 16)
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth, 16)
+NUMBER(nvmlDeviceIsMigDeviceHandle, sim_shared->machine.mig)

@@ -133,28 +133,17 @@ nvmlReturn_t nvmlShutdown(void)
 const char *nvmlErrorString(nvmlReturn_t result)
 {
 	switch (result) {
-	case NVML_SUCCESS:
-		return "Success";
-	case NVML_ERROR_UNINITIALIZED:
-		return "Uninitialized";
-	case NVML_ERROR_INVALID_ARGUMENT:
-		return "Invalid Argument";
-	case NVML_ERROR_NOT_SUPPORTED:
-		return "Not Supported";
-	case NVML_ERROR_NO_PERMISSION:
-		return "Insufficient Permissions";
-	case NVML_ERROR_NOT_FOUND:
-		return "Not Found";
-	case NVML_ERROR_INSUFFICIENT_SIZE:
-		return "Insufficient Size";
-	case NVML_ERROR_DRIVER_NOT_LOADED:
-		return "Driver Not Loaded";
-	case NVML_ERROR_FUNCTION_NOT_FOUND:
-		return "Function Not Found";
-	case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
-		return "Argument Version Mismatch";
-	default:
-		return "Unknown Error";
+	case NVML_SUCCESS: return "Success";
+	case NVML_ERROR_UNINITIALIZED: return "Uninitialized";
+	case NVML_ERROR_INVALID_ARGUMENT: return "Invalid Argument";
+	case NVML_ERROR_NOT_SUPPORTED: return "Not Supported";
+	case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
+	case NVML_ERROR_NOT_FOUND: return "Not Found";
+	case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
+	case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
+	case NVML_ERROR_FUNCTION_NOT_FOUND: return "Function Not Found";
+	case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument Version Mismatch";
+	default: return "Unknown Error";
 	}
 }
 
@@ -178,8 +167,8 @@ static const char *driver_release(void)
 		int cuda;
 		const char *release;
 	} known[] = {
-		{13010, "590.48.01"}, {13000, "580.159.04"}, {12090, "575.64.05"},
-		{12080, "570.211.01"}, {12060, "560.35.05"}, {12040, "550.163.01"},
+		{13010, "590.48.01"},  {13000, "580.159.04"}, {12090, "575.64.05"},
+		{12080, "570.211.01"}, {12060, "560.35.05"},  {12040, "550.163.01"},
 		{12020, "535.288.01"}, {12000, "525.147.05"}, {11080, "520.61.05"},
 		{11040, "470.256.02"},
 	};

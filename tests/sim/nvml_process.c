@@ -32,8 +32,8 @@ static nvmlReturn_t begin(const char *function, nvmlDevice_t device, uint32_t *r
 		if (!process->used || (!usage->contexts && !usage->memory_bytes))
 			continue;
 		rows[(*ret_count)++] = (struct row){
-			(unsigned)process->pid, usage->memory_bytes, usage->busy_ns,
-			process->start_ns, usage->last_busy_pct,
+			(unsigned)process->pid, usage->memory_bytes,  usage->busy_ns,
+			process->start_ns,	usage->last_busy_pct,
 		};
 	}
 	state_unlock();
@@ -75,7 +75,10 @@ static nvmlReturn_t running_v2(const char *function, nvmlDevice_t device, unsign
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < *count; i++)
 		infos[i] = (nvmlProcessInfo_v2_t){
-			rows[i].pid, rows[i].memory_bytes, ~0u, ~0u,
+			rows[i].pid,
+			rows[i].memory_bytes,
+			~0u,
+			~0u,
 		};
 	return NVML_SUCCESS;
 }
@@ -111,8 +114,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 							 nvmlProcessUtilizationSample_t *samples,
 							 unsigned *count,
 							 unsigned long long since_us);
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(
-	nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info);
+NVML_EXPORT nvmlReturn_t
+nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count,
 						     unsigned *pids);
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid,
@@ -195,8 +198,8 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 	for (uint32_t i = 0; i < found && put < SAMPLE_ROOM; i++)
 		if (rows[i].busy_pct)
 			info->procUtilArray[put++] = (nvmlProcessUtilizationInfo_v1_t){
-				now_us(), rows[i].pid, rows[i].busy_pct, rows[i].busy_pct / 2,
-				0, 0, 0, 0,
+				now_us(), rows[i].pid, rows[i].busy_pct, rows[i].busy_pct / 2, 0, 0,
+				0,	  0,
 			};
 	info->processSamplesCount = put;
 	return put ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;

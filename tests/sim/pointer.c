@@ -50,9 +50,7 @@ static CUresult answer(const struct range *range, CUpointer_attribute attribute,
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)ret = (void *)address;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(int *)ret = 0;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(int *)ret = 0; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		*(unsigned long long *)ret = range->id;
@@ -60,9 +58,7 @@ static CUresult answer(const struct range *range, CUpointer_attribute attribute,
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		*(int *)ret = range->kind == RANGE_MANAGED;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)ret = range->device;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)ret = range->device; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(int *)ret = range->kind == RANGE_DEVICE;
 		return CUDA_SUCCESS;
@@ -71,9 +67,7 @@ static CUresult answer(const struct range *range, CUpointer_attribute attribute,
 		*(CUdeviceptr *)ret = range->base;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)ret = range->size;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)ret = range->size; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*(int *)ret = range->kind != RANGE_RESERVED;
 		return CUDA_SUCCESS;
@@ -89,11 +83,8 @@ static CUresult answer(const struct range *range, CUpointer_attribute attribute,
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*(CUmemoryPool *)ret = (CUmemoryPool)range->pool;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(int *)ret = 0;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(int *)ret = 0; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -103,8 +94,7 @@ CUresult sim_cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, CUd
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&core_lock);
 	const struct range *range = known(address);
-	CUresult result = range ? answer(range, attribute, address, ret) :
-				  CUDA_ERROR_INVALID_VALUE;
+	CUresult result = range ? answer(range, attribute, address, ret) : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&core_lock);
 	return result;
 }
@@ -113,21 +103,15 @@ CUresult sim_cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, CUd
 static void answer_nothing(CUpointer_attribute attribute, void *ret)
 {
 	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)ret = CU_DEVICE_INVALID;
-		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)ret = CU_DEVICE_INVALID; break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*(int *)ret = 0;
-		break;
-	default:
-		*(unsigned long long *)ret = 0;
-		break;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(int *)ret = 0; break;
+	default: *(unsigned long long *)ret = 0; break;
 	}
 }
 
@@ -183,8 +167,7 @@ static CUresult prefetch(CUdeviceptr address, size_t bytes, bool to_device, CUde
 	return result;
 }
 
-CUresult sim_cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
-				CUstream stream)
+CUresult sim_cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
 {
 	return prefetch(address, bytes, device != CU_DEVICE_CPU, device, stream);
 }

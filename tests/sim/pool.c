@@ -331,8 +331,8 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t bytes, CUm
 	if (stream->capture)
 		return capture_alloc(stream, bytes, pool_of(pool)->device, ret_address);
 	result = capture_forbids();
-	return result == CUDA_SUCCESS ? alloc_async(ret_address, bytes, pool_of(pool), stream) :
-					result;
+	return result == CUDA_SUCCESS ? alloc_async(ret_address, bytes, pool_of(pool), stream)
+				      : result;
 }
 
 static void free_effect(void *data)

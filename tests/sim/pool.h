@@ -12,10 +12,10 @@
 #define POOL_CHUNK (32ull * MIB)
 
 struct block {
-	struct block *next;		/* by address */
+	struct block *next; /* by address */
 	uint64_t offset, bytes;
 	struct range *range;
-	struct stream *freed_in;	/* set between cuMemFreeAsync and its turn in the stream */
+	struct stream *freed_in; /* set between cuMemFreeAsync and its turn in the stream */
 	uint64_t freed_stream_id;
 	bool freed;
 };
@@ -28,7 +28,7 @@ struct chunk {
 
 struct pool {
 	struct object object;
-	CUdevice device;		/* -1: host */
+	CUdevice device; /* -1: host */
 	CUmemPoolProps props;
 	bool is_default, destroyed;
 	struct chunk *chunks;

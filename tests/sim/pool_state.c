@@ -142,24 +142,14 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
 		*(int *)ret_value = pool->reuse[attribute - 1];
 		break;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		*(cuuint64_t *)ret_value = pool->threshold;
-		break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*(cuuint64_t *)ret_value = pool->reserved;
-		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)ret_value = pool->threshold; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)ret_value = pool->reserved; break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		*(cuuint64_t *)ret_value = pool->reserved_high;
 		break;
-	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(cuuint64_t *)ret_value = pool->used;
-		break;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(cuuint64_t *)ret_value = pool->used_high;
-		break;
-	default:
-		result = CUDA_ERROR_INVALID_VALUE;
-		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)ret_value = pool->used; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)ret_value = pool->used_high; break;
+	default: result = CUDA_ERROR_INVALID_VALUE; break;
 	}
 	pthread_mutex_unlock(&core_lock);
 	return result;
@@ -178,18 +168,10 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
 		pool->reuse[attribute - 1] = *(int *)value;
 		break;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		pool->threshold = *(cuuint64_t *)value;
-		break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		pool->reserved_high = pool->reserved;
-		break;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		pool->used_high = pool->used;
-		break;
-	default:
-		result = CUDA_ERROR_INVALID_VALUE;
-		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = *(cuuint64_t *)value; break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: pool->reserved_high = pool->reserved; break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: pool->used_high = pool->used; break;
+	default: result = CUDA_ERROR_INVALID_VALUE; break;
 	}
 	pthread_mutex_unlock(&core_lock);
 	return result;
@@ -219,9 +201,9 @@ CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *ret_flags, CUmemoryPool handl
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == pool->device;
-	*ret_flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
-		     location->type == CU_MEM_LOCATION_TYPE_DEVICE ?
-			   (CUmemAccess_flags)pool->access[location->id] :
-			   CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*ret_flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		     : location->type == CU_MEM_LOCATION_TYPE_DEVICE
+			     ? (CUmemAccess_flags)pool->access[location->id]
+			     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }

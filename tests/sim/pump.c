@@ -11,7 +11,7 @@
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static bool started, wanted;
 
-#define STEP_NS 10000ull
+#define STEP_NS	   10000ull
 #define LONGEST_NS 1000000ull
 
 bool op_needs_pump(const struct op *op)

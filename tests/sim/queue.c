@@ -15,9 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { STREAM_ROOM = 1021 };	/* operations in one stream before launches wait (measured) */
+enum { STREAM_ROOM = 1021 }; /* operations in one stream before launches wait (measured) */
 
-#define POLL_NS 15000ull
+#define POLL_NS	      15000ull
 #define REAP_EVERY_NS 1000000ull
 
 static struct op *free_ops;
@@ -77,8 +77,7 @@ static bool may_pass(struct stream *stream, struct op *op, uint64_t now)
 			return true;
 		return op->event->context->host == stream->context->host && op->other &&
 		       other_reached(op, false);
-	case OP_JOIN:
-		return other_reached(op, false);
+	case OP_JOIN: return other_reached(op, false);
 	case OP_WAIT_VALUE:
 		if (stream->head != op || !wait_value_open(op))
 			return false;
@@ -88,8 +87,7 @@ static bool may_pass(struct stream *stream, struct op *op, uint64_t now)
 		if (op->finished)
 			op->done_ns = now;
 		return op->finished;
-	default:
-		return true;
+	default: return true;
 	}
 }
 
@@ -151,12 +149,9 @@ static struct op *note(struct context *host)
 static bool is_over(const struct op *op)
 {
 	switch (op->kind) {
-	case OP_WAIT_EVENT:
-		return event_done(op->event, op->generation);
-	case OP_JOIN:
-		return other_reached(op, true);
-	default:
-		return op->done_ns != 0;
+	case OP_WAIT_EVENT: return event_done(op->event, op->generation);
+	case OP_JOIN: return other_reached(op, true);
+	default: return op->done_ns != 0;
 	}
 }
 

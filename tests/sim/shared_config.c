@@ -13,12 +13,12 @@
 
 #define MIB (1024ull * 1024ull)
 /* The card has 143,771 MiB, of which the driver keeps some for itself. */
-#define DEFAULT_MEMORY 150109880320ull
-#define DEFAULT_RESERVED (143771ull * MIB - DEFAULT_MEMORY)
-#define DEFAULT_SMS 132
-#define DEFAULT_SLICE_US 2090
+#define DEFAULT_MEMORY	  150109880320ull
+#define DEFAULT_RESERVED  (143771ull * MIB - DEFAULT_MEMORY)
+#define DEFAULT_SMS	  132
+#define DEFAULT_SLICE_US  2090
 #define DEFAULT_SWITCH_US 150
-#define DEFAULT_DRIVER 13000
+#define DEFAULT_DRIVER	  13000
 
 static void complain(const char *name, const char *value)
 {
@@ -34,20 +34,11 @@ bool config_parse_size(const char *text, uint64_t *ret_bytes, const char **ret_e
 
 	uint64_t unit = 1;
 	switch (tolower((unsigned char)*end)) {
-	case 't':
-		unit = MIB * MIB;
-		break;
-	case 'g':
-		unit = 1024 * MIB;
-		break;
-	case 'm':
-		unit = MIB;
-		break;
-	case 'k':
-		unit = 1024;
-		break;
-	default:
-		break;
+	case 't': unit = MIB * MIB; break;
+	case 'g': unit = 1024 * MIB; break;
+	case 'm': unit = MIB; break;
+	case 'k': unit = 1024; break;
+	default: break;
 	}
 	if (unit != 1) {
 		end++;
@@ -89,7 +80,8 @@ static void read_list(const char *name, uint64_t fallback, uint64_t ret_values[S
 	for (int i = 0; i < SIM_MAX_DEVICES; i++) {
 		if (*at) {
 			const char *end;
-			if (!config_parse_size(at, &value, &end) || (*end && *end != ',') || !value) {
+			if (!config_parse_size(at, &value, &end) || (*end && *end != ',') ||
+			    !value) {
 				complain(name, text);
 				return;
 			}

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHARE_BASE (1ll << 41)	/* the byte of share 0 */
+#define SHARE_BASE (1ll << 41) /* the byte of share 0 */
 
 static void data_path(uint32_t share, char *path, size_t size)
 {
@@ -49,7 +49,10 @@ static void share_free(uint32_t share)
 static bool descriptor_open(uint32_t share)
 {
 	struct flock ask = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SHARE_BASE + share, .l_len = 1,
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = SHARE_BASE + share,
+		.l_len = 1,
 	};
 	return fcntl(state_fd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
 }
@@ -138,7 +141,10 @@ int state_share_export(uint32_t share)
 		return -errno;
 	/* A read lock: several descriptors may stand for the same share. */
 	struct flock hold = {
-		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = SHARE_BASE + share, .l_len = 1,
+		.l_type = F_RDLCK,
+		.l_whence = SEEK_SET,
+		.l_start = SHARE_BASE + share,
+		.l_len = 1,
 	};
 	if (fcntl(fd, F_OFD_SETLK, &hold) != 0 || lseek(fd, SHARE_BASE + share, SEEK_SET) < 0) {
 		int error = -errno;

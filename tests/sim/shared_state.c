@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define STATE_MAGIC 0x63756f74612d7331ull
-#define LIFE_BASE (1ll << 40)	/* the byte of slot 0 */
+#define LIFE_BASE   (1ll << 40) /* the byte of slot 0 */
 
 struct sim_state *sim_shared;
 int state_fd = -1;
@@ -40,7 +40,10 @@ static bool slot_is_alive(int fd, uint32_t slot)
 	if ((int)slot == own_slot)
 		return true;
 	struct flock ask = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LIFE_BASE + slot, .l_len = 1,
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = LIFE_BASE + slot,
+		.l_len = 1,
 	};
 	return fcntl(fd, F_OFD_GETLK, &ask) != 0 || ask.l_type != F_UNLCK;
 }
@@ -138,12 +141,11 @@ static int open_once(void)
 		prepare(fd, sim_shared);
 		flock(fd, LOCK_UN);
 		return 0;
-fail:
-		{
-			int error = -errno;
-			close(fd);
-			return error;
-		}
+	fail : {
+		int error = -errno;
+		close(fd);
+		return error;
+	}
 	}
 }
 
@@ -166,8 +168,10 @@ static int take_slot(void)
 {
 	for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
 		struct flock want = {
-			.l_type = F_WRLCK, .l_whence = SEEK_SET,
-			.l_start = LIFE_BASE + i, .l_len = 1,
+			.l_type = F_WRLCK,
+			.l_whence = SEEK_SET,
+			.l_start = LIFE_BASE + i,
+			.l_len = 1,
 		};
 		if (fcntl(state_fd, F_OFD_SETLK, &want) != 0)
 			continue;

@@ -20,8 +20,8 @@ enum {
 	SIM_MAX_DEVICES = 32,
 	SIM_MAX_PROCESSES = 1024,
 	SIM_MAX_CONTEXTS = 2048,
-	SIM_RING = 1024,	 /* device operations of one context that are not yet over */
-	SIM_MAX_SHARES = 4096,	 /* allocations known to more than one process */
+	SIM_RING = 1024,       /* device operations of one context that are not yet over */
+	SIM_MAX_SHARES = 4096, /* allocations known to more than one process */
 	SIM_NOBODY = SIM_MAX_PROCESSES,
 	SIM_ACTIVE_WORDS = SIM_MAX_CONTEXTS / 64,
 };
@@ -31,8 +31,8 @@ struct sim_machine {
 	uint32_t device_count;
 	uint32_t mig, mps;
 	uint32_t sms[SIM_MAX_DEVICES];
-	uint64_t memory_bytes[SIM_MAX_DEVICES];	/* what CUDA shows as the total */
-	uint64_t reserved_bytes[SIM_MAX_DEVICES];	/* what NVML shows on top of it */
+	uint64_t memory_bytes[SIM_MAX_DEVICES];	  /* what CUDA shows as the total */
+	uint64_t reserved_bytes[SIM_MAX_DEVICES]; /* what NVML shows on top of it */
 	uint64_t slice_ns, switch_ns;
 };
 
@@ -40,7 +40,7 @@ struct sim_machine {
 struct sim_item {
 	uint64_t arrive_ns;
 	uint64_t cost_ns;
-	uint64_t done_ns;	/* 0 until it is over */
+	uint64_t done_ns; /* 0 until it is over */
 };
 
 /* How far a context has come: item `next` still needs `left_ns`; its last one ended at `free_ns`. */
@@ -51,18 +51,18 @@ struct sim_cursor {
 };
 
 struct sim_context {
-	uint32_t process;	/* slot + 1; 0: free */
+	uint32_t process; /* slot + 1; 0: free */
 	uint32_t device;
-	uint32_t blocked;	/* streams that stand at a closed wait */
-	uint64_t tail;		/* items ever pushed */
+	uint32_t blocked; /* streams that stand at a closed wait */
+	uint64_t tail;	  /* items ever pushed */
 	struct sim_item ring[SIM_RING];
 };
 
 struct sim_usage {
 	uint64_t memory_bytes;
 	uint64_t busy_ns;
-	uint64_t bucket_busy_ns;	/* busy_ns when the current utilisation bucket began */
-	uint32_t last_busy_pct;		/* of the last full bucket */
+	uint64_t bucket_busy_ns; /* busy_ns when the current utilisation bucket began */
+	uint32_t last_busy_pct;	 /* of the last full bucket */
 	uint32_t contexts;
 };
 
@@ -70,7 +70,7 @@ struct sim_process {
 	uint32_t used;
 	int32_t pid;
 	uint64_t start_ns;
-	uint64_t birth;		/* unlike that of any other process ever */
+	uint64_t birth; /* unlike that of any other process ever */
 	char name[64];
 	struct sim_usage usage[SIM_MAX_DEVICES];
 };
@@ -80,17 +80,17 @@ struct sim_line {
 	uint64_t now_ns;
 	uint64_t slice_end_ns;
 	uint64_t switch_end_ns;
-	uint32_t current;	/* context + 1; 0: none yet */
-	uint32_t incoming;	/* context + 1 while switching */
+	uint32_t current;  /* context + 1; 0: none yet */
+	uint32_t incoming; /* context + 1 while switching */
 };
 
 struct sim_device {
 	struct sim_line line;
-	uint64_t orphan_bytes;	/* of shares that belong to nobody */
+	uint64_t orphan_bytes; /* of shares that belong to nobody */
 	uint64_t busy_ns;
 	uint64_t bucket_start_ns, bucket_busy_ns;
 	uint32_t last_busy_pct;
-	uint64_t active[SIM_ACTIVE_WORDS];	/* contexts with items */
+	uint64_t active[SIM_ACTIVE_WORDS]; /* contexts with items */
 };
 
 /*
@@ -101,8 +101,8 @@ struct sim_device {
 struct sim_share {
 	uint32_t used;
 	uint32_t device;
-	uint32_t exported;	/* descriptors may stand for it: they lock a byte of the file */
-	uint32_t owner;		/* process slot the bytes are charged to */
+	uint32_t exported; /* descriptors may stand for it: they lock a byte of the file */
+	uint32_t owner;	   /* process slot the bytes are charged to */
 	uint32_t generation;
 	uint64_t bytes;
 	uint32_t refs[SIM_MAX_PROCESSES];
@@ -113,8 +113,8 @@ struct sim_state {
 	uint64_t layout;
 	pthread_mutex_t lock;
 	struct sim_machine machine;
-	uint32_t process_top, context_top, share_top;	/* slots ever used: scans stay short */
-	uint64_t births;			/* processes ever registered */
+	uint32_t process_top, context_top, share_top; /* slots ever used: scans stay short */
+	uint64_t births;			      /* processes ever registered */
 	struct sim_device device[SIM_MAX_DEVICES];
 	struct sim_process process[SIM_MAX_PROCESSES];
 	struct sim_cursor cursor[SIM_MAX_CONTEXTS];

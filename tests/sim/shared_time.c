@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#define NEVER UINT64_MAX
-#define BUCKET_NS 166666667ull
+#define NEVER		 UINT64_MAX
+#define BUCKET_NS	 166666667ull
 #define LOOK_AHEAD_STEPS 4096
 
 /* A timeline and the cursors it moves: the shared ones, or copies that look ahead. */
@@ -26,7 +26,7 @@ struct run {
 	struct sim_line *line;
 	struct sim_cursor *cursor;
 	uint64_t *active;
-	bool real;		/* write completion times and busy time */
+	bool real; /* write completion times and busy time */
 };
 
 uint64_t time_now_ns(void)
@@ -168,8 +168,8 @@ static void step(struct run *r, uint64_t until)
 	}
 	if (!have) {
 		if (other)
-			begin_switch(r, other, !line->current ? 0 :
-				     sim_shared->machine.switch_ns * 9 / 10);
+			begin_switch(r, other,
+				     !line->current ? 0 : sim_shared->machine.switch_ns * 9 / 10);
 		else
 			line->now_ns = soonest < until ? soonest : until;
 		return;

@@ -26,7 +26,7 @@
 #include "shared_state.h"
 
 #define SIM_EXPORT __attribute__((visibility("default")))
-#define MIB (1024ull * 1024ull)
+#define MIB	   (1024ull * 1024ull)
 
 enum object_kind {
 	OBJECT_CONTEXT = 0x51c7a001,
@@ -39,12 +39,12 @@ enum object_kind {
 	OBJECT_POOL,
 	OBJECT_ARRAY,
 	OBJECT_MIPMAP,
-	OBJECT_HANDLE,		/* physical memory of the VMM calls */
+	OBJECT_HANDLE, /* physical memory of the VMM calls */
 	OBJECT_GRAPH,
 	OBJECT_NODE,
 	OBJECT_EXEC,
 	OBJECT_GREEN,
-	OBJECT_DESC,		/* of device resources */
+	OBJECT_DESC, /* of device resources */
 	OBJECT_EXTERNAL,
 	OBJECT_SEMAPHORE,
 	OBJECT_USER,
@@ -54,7 +54,7 @@ enum object_kind {
 };
 
 struct object {
-	uint32_t kind;		/* 0 when destroyed */
+	uint32_t kind; /* 0 when destroyed */
 	struct object *next_free;
 };
 
@@ -68,8 +68,8 @@ struct capture;
 /* ---- devices ---- */
 
 struct device {
-	uint32_t physical;		/* index in the shared state */
-	struct context *primary;	/* live primary context or NULL */
+	uint32_t physical;	 /* index in the shared state */
+	struct context *primary; /* live primary context or NULL */
 	unsigned primary_refs;
 	unsigned primary_flags;
 	struct pool *default_pool, *current_pool;
@@ -81,19 +81,19 @@ struct device {
 struct context {
 	struct object object;
 	CUdevice device;
-	uint32_t shared;		/* its slot in the shared state */
+	uint32_t shared; /* its slot in the shared state */
 	unsigned flags, api_version;
 	uint64_t id;
 	bool primary;
-	struct green *green;		/* what it was made from, for green contexts */
-	struct context *host;		/* the primary context behind a green one; else itself */
-	uint64_t own_bytes;		/* device memory of the context itself */
-	uint64_t stack_bytes, heap_bytes;	/* taken for the limits below */
+	struct green *green;		  /* what it was made from, for green contexts */
+	struct context *host;		  /* the primary context behind a green one; else itself */
+	uint64_t own_bytes;		  /* device memory of the context itself */
+	uint64_t stack_bytes, heap_bytes; /* taken for the limits below */
 	size_t limits[16];
-	bool heap_fixed, fifo_fixed;	/* a kernel that uses it was launched */
-	uint64_t noted;			/* ring places whose completion we have seen */
+	bool heap_fixed, fifo_fixed; /* a kernel that uses it was launched */
+	uint64_t noted;		     /* ring places whose completion we have seen */
 	struct op *in_ring[SIM_RING];
-	struct stream *streams;		/* legacy and per-thread ones included */
+	struct stream *streams; /* legacy and per-thread ones included */
 	struct stream *legacy;
 	struct context *next;
 	struct module *modules;
@@ -101,42 +101,42 @@ struct context {
 	struct mipmap *mipmaps;
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
-	uint32_t peers;			/* bits of devices whose memory it may use */
+	uint32_t peers; /* bits of devices whose memory it may use */
 };
 
 /* ---- streams and what stands in them ---- */
 
 enum op_kind {
-	OP_DEVICE,		/* kernel or other device time, perhaps with an effect at its end */
-	OP_EVENT,		/* record */
+	OP_DEVICE, /* kernel or other device time, perhaps with an effect at its end */
+	OP_EVENT,  /* record */
 	OP_WAIT_EVENT,
 	OP_WAIT_VALUE,
 	OP_WRITE_VALUE,
-	OP_HOST,		/* host function or callback */
-	OP_JOIN,		/* order against another stream */
+	OP_HOST, /* host function or callback */
+	OP_JOIN, /* order against another stream */
 };
 
 struct op {
 	struct op *next;
 	struct op *next_done;
 	enum op_kind kind;
-	bool submitted;		/* has an item in the context's ring */
-	bool running;		/* host function handed to the pump */
-	bool finished;		/* host function returned */
-	bool in_graph;		/* host side effects only; the graph paid the device time */
-	uint64_t place;		/* in the ring */
+	bool submitted; /* has an item in the context's ring */
+	bool running;	/* host function handed to the pump */
+	bool finished;	/* host function returned */
+	bool in_graph;	/* host side effects only; the graph paid the device time */
+	uint64_t place; /* in the ring */
 	uint64_t cost_ns;
 	uint64_t done_ns;
-	void (*effect)(void *data);	/* at its simulated end; owns data */
+	void (*effect)(void *data); /* at its simulated end; owns data */
 	void *data;
 	struct event *event;
-	uint64_t generation;		/* of the event */
-	struct stream *other;		/* join */
+	uint64_t generation;  /* of the event */
+	struct stream *other; /* join */
 	uint64_t other_id, other_seq;
-	CUdeviceptr address;		/* wait or write value */
+	CUdeviceptr address; /* wait or write value */
 	uint64_t value;
 	unsigned value_flags;
-	bool wide;			/* 64 bits */
+	bool wide; /* 64 bits */
 	CUhostFn host;
 	CUstreamCallback callback;
 	void *user;
@@ -144,23 +144,23 @@ struct op {
 
 struct stream {
 	struct object object;
-	pthread_mutex_t lock;		/* held while something is being added */
+	pthread_mutex_t lock; /* held while something is being added */
 	struct context *context;
 	struct stream *next;
 	uint64_t id;
 	unsigned flags;
 	int priority;
-	bool destroyed;			/* waits for its last operation */
+	bool destroyed; /* waits for its last operation */
 	bool is_legacy, is_thread;
-	pthread_t thread;		/* of a per-thread default stream */
-	struct op *head, *tail;		/* not yet retired */
-	struct op *unsubmitted;		/* first of them that is not in the ring */
-	uint64_t enqueued, retired;	/* counts of operations */
+	pthread_t thread;	    /* of a per-thread default stream */
+	struct op *head, *tail;	    /* not yet retired */
+	struct op *unsubmitted;	    /* first of them that is not in the ring */
+	uint64_t enqueued, retired; /* counts of operations */
 	uint64_t submitted;
-	bool at_wait;			/* counted in the shared context's `blocked` */
+	bool at_wait; /* counted in the shared context's `blocked` */
 	uint64_t last_done_ns;
 	struct capture *capture;
-	struct graph_node **capture_deps;	/* what the next captured node waits for */
+	struct graph_node **capture_deps; /* what the next captured node waits for */
 	size_t capture_dep_count;
 	struct green *green;
 };
@@ -170,13 +170,13 @@ struct event {
 	struct context *context;
 	unsigned flags;
 	bool recorded, done, destroyed;
-	uint64_t generation;		/* of the latest record */
-	unsigned pending;		/* record operations that refer to it */
+	uint64_t generation; /* of the latest record */
+	unsigned pending;    /* record operations that refer to it */
 	uint64_t time_ns;
-	struct stream *stream;		/* of the latest record, while not done */
+	struct stream *stream; /* of the latest record, while not done */
 	uint64_t stream_id;
 	uint64_t stream_seq;
-	struct capture *capture;	/* recorded into a capture, perhaps one that has ended */
+	struct capture *capture; /* recorded into a capture, perhaps one that has ended */
 	uint64_t capture_id;
 	struct graph_node **capture_nodes;
 	size_t capture_count;
@@ -186,7 +186,7 @@ struct event {
 
 struct sim {
 	int driver_version;
-	uint32_t slot;			/* process slot in the shared state */
+	uint32_t slot; /* process slot in the shared state */
 	int device_count;
 	struct device device[SIM_MAX_DEVICES];
 	struct context *contexts;
@@ -219,9 +219,9 @@ enum entry_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT, NEEDS_EXCLUSIVE };
 struct entry {
 	const char *name;
 	void *function;
-	unsigned since;		/* CUDA version that brought this ABI */
+	unsigned since; /* CUDA version that brought this ABI */
 	uint8_t needs;
-	bool per_thread;	/* _ptds or _ptsz */
+	bool per_thread; /* _ptds or _ptsz */
 };
 extern const struct entry entry_table[];
 extern const unsigned entry_count;
@@ -285,8 +285,8 @@ struct copy_rows {
 	CUdeviceptr to, from;
 	uint64_t to_pitch, from_pitch, width, height;
 	uint64_t to_slice, from_slice, depth;
-	bool to_array, from_array;	/* device memory behind an array */
-	bool to_device, from_device;	/* said to be memory the driver knows */
+	bool to_array, from_array;   /* device memory behind an array */
+	bool to_device, from_device; /* said to be memory the driver knows */
 };
 struct fill_rows {
 	CUdeviceptr to;
@@ -323,7 +323,7 @@ void wait_value_write(const struct op *op);
  * capture.c and capture_node.c: what capturing changes; none of it needs a lock held. The first
  * ones return an error when the call is not allowed now, and invalidate what it hurts.
  */
-CUresult capture_forbids(void);			/* for calls no capture allows */
+CUresult capture_forbids(void); /* for calls no capture allows */
 CUresult capture_forbids_stream(struct stream *stream);
 /* The legacy stream may not be used while a blocking stream of its context captures. */
 CUresult capture_forbids_legacy(struct stream *stream);

@@ -58,7 +58,9 @@ static CUresult create(CUstream *ret_stream, unsigned flags, int priority)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&core_lock);
 	struct stream *stream = stream_new(context_current(), flags,
-					   priority < -5 ? -5 : priority > 0 ? 0 : priority);
+					   priority < -5  ? -5
+					   : priority > 0 ? 0
+							  : priority);
 	pthread_mutex_unlock(&core_lock);
 	*ret_stream = (CUstream)stream;
 	return CUDA_SUCCESS;
@@ -171,8 +173,8 @@ static CUresult add_host(CUstream handle, struct op *op)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (stream->capture)
-		return op->host ? capture_host(stream, op->host, op->user) :
-				  capture_unsupported(stream);
+		return op->host ? capture_host(stream, op->host, op->user)
+				: capture_unsupported(stream);
 	struct op *queued = op_new(OP_HOST, 0);
 	queued->host = op->host;
 	queued->callback = op->callback;

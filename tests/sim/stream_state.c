@@ -113,15 +113,14 @@ CUresult sim_cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
 	return result;
 }
 
-CUresult sim_cuStreamCopyAttributes(CUstream to_handle, CUstream from_handle)
+CUresult sim_cuStreamCopyAttributes(CUstream to, CUstream from)
 {
-	struct stream *to, *from;
-	CUresult result = stream_resolve(to_handle, &to);
-	if (result == CUDA_SUCCESS)
-		result = stream_resolve(from_handle, &from);
-	if (result == CUDA_SUCCESS)
-		to->priority = from->priority;
-	return result;
+	CUstreamAttrValue value;
+	CUresult result = sim_cuStreamGetAttribute(
+		from, (CUstreamAttrID)CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return sim_cuStreamSetAttribute(to, (CUstreamAttrID)CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
 }
 
 CUresult sim_cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t length,

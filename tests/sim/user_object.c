@@ -89,8 +89,7 @@ CUresult sim_cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, 
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle,
-				      unsigned int count)
+CUresult sim_cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count)
 {
 	struct graph *graph = graph_of(graph_handle);
 	struct user *user = user_of(handle);

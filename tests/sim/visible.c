@@ -22,8 +22,8 @@ static void order_devices(uint32_t order[SIM_MAX_DEVICES], uint32_t count)
 	for (uint32_t i = 1; i < count; i++) {
 		uint32_t moving = order[i];
 		uint32_t at = i;
-		while (at && sim_shared->machine.sms[order[at - 1]] <
-				     sim_shared->machine.sms[moving]) {
+		while (at &&
+		       sim_shared->machine.sms[order[at - 1]] < sim_shared->machine.sms[moving]) {
 			order[at] = order[at - 1];
 			at--;
 		}

@@ -72,10 +72,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return prop->location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -217,7 +215,7 @@ CUresult sim_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	if (!address || !bytes || address % LARGE_PAGE || bytes % LARGE_PAGE || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (offset)
-		return CUDA_ERROR_NOT_SUPPORTED;	/* as driver 580 */
+		return CUDA_ERROR_NOT_SUPPORTED; /* as driver 580 */
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&core_lock);
 	struct handle *handle = handle_of(value);
@@ -255,7 +253,7 @@ CUresult sim_cuMemUnmap(CUdeviceptr address, size_t bytes)
 		each_map(address, bytes, unmap, NULL);
 		result = CUDA_SUCCESS;
 	} else if (reserved_around(address, bytes) && !any_map(address, bytes)) {
-		result = CUDA_SUCCESS;	/* nothing there: fine with driver 580 */
+		result = CUDA_SUCCESS; /* nothing there: fine with driver 580 */
 	}
 	pthread_mutex_unlock(&core_lock);
 	return result;

@@ -13,8 +13,8 @@ struct handle {
 	CUmemAllocationProp prop;
 	uint64_t bytes;
 	unsigned refs, maps;
-	int share;			/* index + 1 */
-	uint64_t offset;		/* in the memory file, or NO_OFFSET */
+	int share;	 /* index + 1 */
+	uint64_t offset; /* in the memory file, or NO_OFFSET */
 };
 
 /* The file with the bytes of handles that were never exported; -1 before the first. */

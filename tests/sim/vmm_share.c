@@ -80,7 +80,7 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret_ha
 	state_lock();
 	int share = state_share_of((int)(intptr_t)shareable);
 	bool known = share >= 0 && state_share_get((uint32_t)share,
-						    sim_shared->share[share].generation, sim.slot);
+						   sim_shared->share[share].generation, sim.slot);
 	uint64_t bytes = known ? sim_shared->share[share].bytes : 0;
 	CUdevice device = known ? device_with(sim_shared->share[share].device) : -1;
 	if (known && device < 0)

@@ -16,18 +16,15 @@ static void *host_view(CUdeviceptr address)
 bool wait_value_open(const struct op *op)
 {
 	uint64_t mask = op->wide ? UINT64_MAX : UINT32_MAX;
-	uint64_t now = op->wide ? __atomic_load_n((uint64_t *)op->data, __ATOMIC_ACQUIRE) :
-				  __atomic_load_n((uint32_t *)op->data, __ATOMIC_ACQUIRE);
+	uint64_t now = op->wide ? __atomic_load_n((uint64_t *)op->data, __ATOMIC_ACQUIRE)
+				: __atomic_load_n((uint32_t *)op->data, __ATOMIC_ACQUIRE);
 	switch (op->value_flags & 7) {
 	case CU_STREAM_WAIT_VALUE_GEQ:
-		return op->wide ? (int64_t)(now - op->value) >= 0 :
-				  (int32_t)(uint32_t)(now - op->value) >= 0;
-	case CU_STREAM_WAIT_VALUE_EQ:
-		return now == (op->value & mask);
-	case CU_STREAM_WAIT_VALUE_AND:
-		return (now & op->value) != 0;
-	default:	/* NOR */
-		return (~(now | op->value) & mask) != 0;
+		return op->wide ? (int64_t)(now - op->value) >= 0
+				: (int32_t)(uint32_t)(now - op->value) >= 0;
+	case CU_STREAM_WAIT_VALUE_EQ: return now == (op->value & mask);
+	case CU_STREAM_WAIT_VALUE_AND: return (now & op->value) != 0;
+	default: /* NOR */ return (~(now | op->value) & mask) != 0;
 	}
 }
 
@@ -57,8 +54,12 @@ static CUresult add(CUstream handle, enum op_kind kind, CUdeviceptr address, uin
 		return result;
 	if (stream->capture) {
 		struct op captured = {
-			.kind = kind, .address = address, .data = host_view(address),
-			.value = value, .value_flags = flags, .wide = wide,
+			.kind = kind,
+			.address = address,
+			.data = host_view(address),
+			.value = value,
+			.value_flags = flags,
+			.wide = wide,
 		};
 		return capture_mem_op(stream, &captured);
 	}
@@ -112,10 +113,8 @@ static CUresult add_one(CUstream stream, const CUstreamBatchMemOpParams *p)
 		return add(stream, OP_WRITE_VALUE, p->writeValue.address, p->writeValue.value64,
 			   p->writeValue.flags, true);
 	case CU_STREAM_MEM_OP_BARRIER:
-	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
