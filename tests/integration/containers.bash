@@ -89,9 +89,23 @@ compose_up()
 		-e "s|/run/cuota:/run/cuota|$CUOTA_DIR:/run/cuota|" \
 		-e '/reservations:/,/capabilities:/d; /^  deploy:/d; /^    resources:/d' \
 		"$examples/containers/compose.yaml" >"$work/compose.yaml"
+	# podman-compose 1.0.3 always makes a bridge network, for which this machine may lack the means.
+	cat >"$work/engine-compose" <<-END
+	#!/bin/bash
+	for arg; do
+		shift
+		case \$arg in
+		network) exit 0 ;;
+		--net | --network-alias) drop=1 ;;
+		*) [ -n "\$drop" ] || set -- "\$@" "\$arg"; drop= ;;
+		esac
+	done
+	exec "$work/engine" "\$@"
+	END
+	chmod +x "$work/engine-compose"
 	INFERENCE_IMAGE=guest NOTEBOOK_IMAGE=guest INFERENCE_COMMAND="take -m 64 -h 30" \
 		NOTEBOOK_COMMAND="take -m 64 -h 30" \
-		podman-compose --podman-path "$work/engine" --podman-run-args="$KEEP_OPTIONS" \
+		podman-compose --podman-path "$work/engine-compose" --podman-run-args="$KEEP_OPTIONS" \
 		-f "$work/compose.yaml" -p cuota-it up -d >"$work/out.compose" 2>&1 ||
 		{ cat "$work/out.compose"; return 1; }
 }
