@@ -13,7 +13,7 @@ int self_found(void);
 
 static int depth;
 
-static int own_init(unsigned int flags)
+static __attribute__((used)) int own_init(unsigned int flags)
 {
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	void *self = handle ? dlsym(handle, "cuInit") : NULL,
