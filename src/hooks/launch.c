@@ -146,7 +146,8 @@ static int launch_slow(struct launching *l, int flows)
 		gated = admit(l);
 	if (l->want_sample) {
 		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
-					 l->stream, l->cost, l->charged_ns, gated);
+					 l->stream, l->cost, l->charged_ns, gated,
+					 launcher->many_streams != 0);
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}

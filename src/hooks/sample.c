@@ -57,7 +57,8 @@ static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, s
 }
 
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
-			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate)
+			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate,
+			    int many_streams)
 {
 	struct sample *sample;
 	uint32_t unlocked = 0;
@@ -71,7 +72,8 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 	sample->cost = cost;
 	sample->charged_ns = charged_ns;
 	sample->ticket = 0;
-	sample->shared = sched_is_shared(sched);
+	/* What other streams run meanwhile is in the pair too: then it is an upper bound as well. */
+	sample->shared = many_streams || sched_is_shared(sched);
 	if (!behind_gate && wants_gate(gate, sched, stream, cost) &&
 	    atomic_compare_exchange_strong(&sampler->gate_lock, &unlocked, 1)) {
 		if (gate_close_sample(gate, stream, &sample->ticket) != 0) {

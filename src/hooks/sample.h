@@ -26,7 +26,7 @@ struct sample {
 	struct cost *cost;
 	uint64_t charged_ns;
 	uint32_t ticket; /* of the sample gate, 0 = none */
-	int shared;	 /* others wanted the device when it was launched */
+	int shared;	 /* others, or other streams, may have had the device meanwhile */
 };
 
 struct sampler {
@@ -37,7 +37,8 @@ struct sampler {
 
 /* Before the launch: NULL when it cannot be timed now. `behind_gate`: the stream waits for a turn already. */
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
-			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate);
+			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate,
+			    int many_streams);
 
 /* After the launch call. */
 void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sample, CUstream stream,
