@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/group_name.h"
 #include "base/spec.h"
 #include "run.h"
 
