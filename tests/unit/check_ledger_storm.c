@@ -11,6 +11,19 @@
 
 #include "ledger_help.h"
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
+#define KILLS 300 /* each start is slow */
+#else
+#define KILLS 2000
+#endif
+
 #define MIB	(1ull << 20)
 #define WORKERS 64
 #define CAP	(512 * MIB)
@@ -208,7 +221,9 @@ static void end_of_storm(pid_t *pids, pid_t by, unsigned expected)
 	       storm->operations, storm->refusals, storm->joins, (double)storm->longest_ns / 1e6,
 	       (double)storm->longest_join_ns / 1e6);
 	ck_assert_uint_eq(storm->over, 0);
+#ifndef SANITIZED /* whose runtime gives the processor away itself */
 	ck_assert_uint_eq(storm->switches, 0);
+#endif
 	ck_assert_uint_lt(storm->longest_ns, 50 * NS_PER_MS);
 	ck_assert_uint_gt(storm->refusals, 0);
 	ck_assert_uint_gt(storm->operations, 1000);
@@ -225,7 +240,7 @@ static void setup(void)
 START_TEST(two_thousand_kills_lose_nothing_and_hold_nobody_up)
 {
 	unsigned kills =
-		getenv("CUOTA_TEST_KILLS") ? (unsigned)atoi(getenv("CUOTA_TEST_KILLS")) : 2000;
+		getenv("CUOTA_TEST_KILLS") ? (unsigned)atoi(getenv("CUOTA_TEST_KILLS")) : KILLS;
 	unsigned started = 0, dead = 0, i, seed = 1;
 	pid_t pids[WORKERS], by;
 
@@ -256,7 +271,7 @@ START_TEST(stops_and_continues_lose_nothing_and_hold_nobody_up)
 		}
 	}
 	by = start_bystander();
-	for (round = 0; round < 3000; round++) {
+	for (round = 0; round < KILLS * 3 / 2; round++) {
 		i = (unsigned)rand_r(&seed) % WORKERS;
 		kill(pids[i], stopped[i] ? SIGCONT : SIGSTOP);
 		stopped[i] = !stopped[i];
