@@ -5,7 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <microhttpd.h>
+
 #include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "metrics.h"
+#include "mhd.h"
 #include "nvml.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:9459"
@@ -65,16 +66,16 @@ static int resolve(const char *text, struct addrinfo **ret, struct error *err)
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
 			      char *body, size_t bytes, enum MHD_ResponseMemoryMode mode)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(bytes, body, mode);
+	struct MHD_Response *response = mhd.create_response_from_buffer(bytes, body, mode);
 	enum MHD_Result rc;
 
 	if (!response)
 		return MHD_NO;
-	MHD_add_response_header(response, "Content-Type", type);
+	mhd.add_response_header(response, "Content-Type", type);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, "Allow", "GET, HEAD");
-	rc = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+		mhd.add_response_header(response, "Allow", "GET, HEAD");
+	rc = mhd.queue_response(connection, status, response);
+	mhd.destroy_response(response);
 	return rc;
 }
 
@@ -86,7 +87,7 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
 
 static enum MHD_Result answer_metrics(struct MHD_Connection *connection)
 {
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
+	const char *accept = mhd.lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
 	int open = accept && strstr(accept, "application/openmetrics-text");
 	char *body = NULL;
 	size_t bytes = 0;
@@ -133,10 +134,9 @@ static struct MHD_Daemon *start(const struct addrinfo *where)
 	unsigned flags =
 		MHD_USE_AUTO_INTERNAL_THREAD | (where->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
 
-	return MHD_start_daemon(flags, 0, NULL, NULL, handle, NULL, MHD_OPTION_SOCK_ADDR,
+	return mhd.start_daemon(flags, 0, NULL, NULL, handle, NULL, MHD_OPTION_SOCK_ADDR,
 				where->ai_addr, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-				MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-				MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+				MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_END);
 }
 
 int command_exporter(int argc, char **argv)
@@ -172,7 +172,7 @@ int command_exporter(int argc, char **argv)
 	}
 	fprintf(stderr, "%s: listening on %s\n", cli_name, address);
 	sigwait(&ends, &got);
-	MHD_stop_daemon(server);
+	mhd.stop_daemon(server);
 	nvml_close();
 	return CLI_OK;
 }
