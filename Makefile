@@ -58,7 +58,8 @@ BENCH_BIN := $(patsubst tests/bench/%.c,$(O)/bench/%,$(BENCH_SRC))
 
 # The device machine and other bare hosts have no Check; tests are linked against the archive.
 CHECK_LIBS := -Wl,-Bstatic $(shell pkg-config --libs-only-l --static check 2>/dev/null | tr ' ' '\n' | grep -vxE -- '-lrt|-lm|-lpthread' | tr '\n' ' ') -Wl,-Bdynamic -lpthread -lrt -lm
-CLI_LIBS   := -ljansson -lmicrohttpd -lncursesw -linih
+# Static where an archive exists, so that the command runs on hosts without these packages.
+CLI_LIBS   := -Wl,-Bstatic -ljansson -lncursesw -ltinfo -Wl,-Bdynamic
 
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -158,6 +158,11 @@ int command_exporter(int argc, char **argv)
 		cli_error("--listen %s", err.text);
 		return CLI_USAGE;
 	}
+	if (mhd_load(&err)) {
+		freeaddrinfo(where);
+		cli_error("%s", err.text);
+		return CLI_FAILED;
+	}
 	/* Blocked before the server's thread exists, which inherits it: they are for sigwait alone. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
