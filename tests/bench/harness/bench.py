@@ -2,14 +2,16 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 import time
 
 from . import ways as ways_module
 from .report import progress
-from .stats import median
 from .tenant import Tenant
 from .ways import Quota
+
+FULL_GRID = 1056  # blocks of 256 threads: every multiprocessor of an H200 eight times
 
 
 class Bench:
@@ -34,7 +36,7 @@ class Bench:
         self.started = set()
         self.deadline = time.monotonic() + options.budget
         self.suite_deadline = self.deadline
-        self.scale = None
+        self.scales = {}
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ class Bench:
         if way and name not in self.started:
             try:
                 way.start()
-            except (OSError, RuntimeError, ValueError) as e:
+            except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as e:
                 progress(f"{name} cannot be used: {e}")
                 self.absent[name] = str(e)
                 del self.ways[name]
@@ -124,38 +126,36 @@ class Bench:
 
     def work(self, us, mode, **more):
         """The command line for kernels that last `us` on this device, launched in this mode."""
-        argv = [self.tool("work"), "--us", f"{self.nominal(us):.4g}", "--mode", mode]
+        nominal = self.nominal(us, more.get("grid", FULL_GRID))
+        argv = [self.tool("work"), "--us", f"{nominal:.4g}", "--mode", mode]
         for key, value in more.items():
             argv += ["--" + key, str(value)]
         return argv
 
-    def nominal(self, us):
+    def nominal(self, us, grid=FULL_GRID):
         """work's unit is iterations worth about a nanosecond: what to ask for to get `us`."""
         if self.simulated:
             return us
-        if self.scale is None:
-            self.calibrate()
-        fixed, per_unit = self.scale
+        if grid not in self.scales:
+            self.scales[grid] = self.calibrate(grid) or (0.0, 1.0)
+        fixed, per_unit = self.scales[grid]
         return max(0.1, (us - fixed) / per_unit)
 
-    def calibrate(self):
+    def calibrate(self, grid):
         """Device time of two lengths in a deep queue: a line through both."""
-        self.scale = (0.0, 1.0)
+        short, long = 40, 400
         times = []
-        for us in (100, 2000):
-            rates = [
-                self.alone("native", [self.tool("work"), "--us", str(us), "--mode", "queue"], 0.6)
-                .get("rate", 0)
-                for _ in range(3)
-            ]
-            rate = median(rates)
-            if not rate:
+        for us in (short, long):
+            argv = [self.tool("work"), "--us", str(us), "--mode", "queue", "--grid", str(grid)]
+            rates = [self.alone("native", argv, 0.4).get("rate", 0) for _ in range(2)]
+            if not min(rates):
                 progress("calibration failed: kernel lengths are nominal")
-                return
-            times.append(1e6 / rate)
-        per_unit = (times[1] - times[0]) / 1900
-        self.scale = (times[0] - 100 * per_unit, per_unit)
-        progress(f"calibration: a kernel asked for {1:g} us takes {self.scale[0]:.2f} + {per_unit:.4f} us")
+                return None
+            times.append(1e6 / max(rates))
+        per_unit = (times[1] - times[0]) / (long - short)
+        fixed = times[0] - short * per_unit
+        progress(f"calibration, grid {grid}: asking for N us takes {fixed:.2f} + {per_unit:.4f} N us")
+        return (fixed, per_unit) if per_unit > 0 else None
 
     # ---- the end ---------------------------------------------------------------------------------
 

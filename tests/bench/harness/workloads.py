@@ -8,10 +8,12 @@ import time
 
 from .report import progress
 
+SMALL_GRID = 16  # blocks: two such kernels fit side by side, where the driver lets them (MPS)
+
 # name: (kernel us, mode, more options of tests/gpu/work.c)
 KERNELS = {
-    "94 us, wait each": (94, "wait", {}),
-    "20 x 10 us, wait": (10, "burst", {"burst": 20}),
+    "94 us, wait each": (94, "wait", {"grid": SMALL_GRID}),
+    "20 x 10 us, wait": (10, "burst", {"burst": 20, "grid": SMALL_GRID}),
     "0.57 ms, wait each": (570, "wait", {}),
     "5.6 ms, queue": (5600, "queue", {}),
     "graph of 20 x 66 us": (66, "graph", {"burst": 20}),

@@ -5,7 +5,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "launch cost added by the library, in nanoseconds (OH-001, OH-005, OH-008)"
-BUDGET = (80, 32, 20)
+BUDGET = (80, 24, 20)
 
 NONE, NO_QUOTA = "no library (noise of the method)", "preloaded, no quota"
 CAP, TURN, CONTENDED = "a cap that does not bind", "holding the turn", "turns contended"
@@ -67,7 +67,7 @@ def contended(bench, entry, seconds):
 
 def run(bench, entry):
     seconds = bench.seconds(1.2, 0.5, 0.4)
-    for _ in range(bench.pick(3, 2, 1)):
+    for _ in range(bench.pick(3, 1, 1)):
         for what in ("kernel", "graph"):
             for way, case, quota in CASES:
                 if bench.time_left(seconds + 1) and bench.way(way):

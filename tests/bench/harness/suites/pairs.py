@@ -17,6 +17,7 @@ PROGRAMS = ("training small", "training medium", "training large", "inference, 5
 QUICK_PAIRS = (("94 us, wait each",) * 2, ("0.57 ms, wait each",) * 2,
                ("94 us, wait each", "5.6 ms, queue"))
 WAIT_LOOP = ("94 us, wait each",) * 2
+CROWD_KINDS, CROWDS = ("94 us, wait each", "0.57 ms, wait each"), (4, 8)
 FLOOR, WAIT_LOOP_FLOOR = 0.98, 2.0
 
 
@@ -65,7 +66,7 @@ class Stage:
                 us, mode, more = workloads.KERNELS[name]
                 argv = self.bench.work(us, mode, **more)
                 argv += ["--seconds", f"{seconds:g}", "--start", str(at)]
-                parts.append(self.bench.start(way, argv, quota(way, "ab"[i % 2], self.serial)))
+                parts.append(self.bench.start(way, argv, quota(way, i, self.serial)))
         answers = []
         for part in parts:
             try:
@@ -106,6 +107,23 @@ def run(bench, entry):
     judge(entry)
 
 
+def crowds(bench, entry, stage, alone, seconds):
+    """More than two of a kind."""
+    for name in CROWD_KINDS:
+        for count in CROWDS:
+            for way in ("native", "cuota", "mps"):
+                if name not in alone or not bench.way(way) or not bench.time_left(seconds + 4):
+                    continue
+                answers, why = stage.run(way, (name,) * count, seconds)
+                if not answers:
+                    entry.skip(f"{way}: {count} x {name}", why)
+                    continue
+                parts = [a["rate"] / median(alone[name]) for a in answers]
+                entry.row(kind="crowd", way=way, name=name, count=count, total=round(sum(parts), 4),
+                          least=round(min(parts), 4), most=round(max(parts), 4),
+                          longest_ms=max(a["longest_ms"] for a in answers))
+
+
 def measure(bench, entry, stage, names, pairs, seconds):
     alone = {}
     for name in names:
@@ -135,6 +153,8 @@ def measure(bench, entry, stage, names, pairs, seconds):
             parts = [a["rate"] / median(alone[n]) for a, n in zip(answers, pair)]
             entry.row(kind="pair", way=way, pair=list(pair), total=round(sum(parts), 4),
                       parts=[round(p, 4) for p in parts], answers=[kept(a) for a in answers])
+    if not bench.quick and not bench.simulated:
+        crowds(bench, entry, stage, alone, seconds)
 
 
 def kept(answer):
@@ -170,7 +190,7 @@ def judge(entry):
 def tables(data):
     alone = []
     for name in unique(r["name"] for r in data["rows"] if r["kind"] == "alone"):
-        rates = [r["rate"] for r in data["rows"] if r.get("name") == name]
+        rates = [r["rate"] for r in data["rows"] if r["kind"] == "alone" and r["name"] == name]
         alone.append((name, median(rates), spread(rates)))
     lines = []
     for pair, ways in ratios(data).items():
@@ -178,10 +198,14 @@ def tables(data):
         ratio = cuota["total"] / native["total"] if cuota and native and native["total"] else None
         lines.append((" + ".join(pair), ratio, *(parts(w) for w in (native, cuota, mps))))
     lines.sort(key=lambda l: (l[1] is None, l[1]))
+    crowd = [(f"{r['count']} x {r['name']}", r["way"], r["total"], f"{r['least']:.3f} – {r['most']:.3f}",
+              r["longest_ms"]) for r in data["rows"] if r["kind"] == "crowd"]
     return [
         Table("Alone, without a library", ["program", "per second", "±"], alone),
         Table("Two at once; alone = 1", ["pair", "cuota / driver", "driver's own slicing", "cuota", "MPS"],
               lines, "A cell is the total, and in brackets each program's rate against its rate alone."),
+        Table("More at once; alone = 1", ["programs", "way", "total", "least – most", "longest wait ms"],
+              crowd),
     ]
 
 

@@ -21,6 +21,7 @@ CAPS = (5, 10, 25, 50, 75, 90, 95)
 COMPARED_CAPS = (10, 25, 50, 75, 90)
 POINTS = 1.0
 POINTS_SIMULATED = 4.0  # a shared two-core machine pretends to be a device
+METHOD_MARGIN = 0.08  # a cap nearer to what is needed alone could be met by a disturbed machine
 GRAPH_US = 5000  # device time of one graph, at most 20 kernels
 
 
@@ -82,7 +83,7 @@ def judged_natives(entry):
     cells = []
     for row in entry.rows(way="native", judged=True):
         for cap in unique(r["cap"] for r in entry.rows(way="cuota", us=row["us"], mode=row["mode"])):
-            if cap / 100 < row["solo_busy"] - 0.01:
+            if cap / 100 <= row["solo_busy"] - METHOD_MARGIN:
                 cells.append((row, cap, 100 * row["share"] - cap))
     return cells
 
@@ -91,7 +92,7 @@ def judge(entry, tolerance):
     missed = judged_natives(entry)
     if missed:
         passed = [c for c in missed if abs(c[2]) <= tolerance]
-        entry.check("method: without a limiter every binding cap is missed", not passed,
+        entry.check("method: without a limiter every cap well below the need is missed", not passed,
                     f"native misses {len(missed) - len(passed)} of {len(missed)}, "
                     f"by {min(abs(c[2]) for c in missed):.1f} points at least")
     rows = [r for r in entry.rows(way="cuota") if r["cap"] and "error_points" in r]
@@ -125,7 +126,7 @@ def judge(entry, tolerance):
 
 def run(bench, entry):
     options = bench.options
-    lengths = chosen(options.us, bench.pick(LENGTHS_US, (66, 570, 5600), (570,)))
+    lengths = chosen(options.us, bench.pick(LENGTHS_US, (66, 570), (570,)))
     modes = chosen(options.modes, bench.pick(MODES, ("wait", "queue"), ("wait", "queue")))
     caps = chosen(options.caps, bench.pick(CAPS, (10, 50, 90), (25, 60)))
     base = bench.seconds(1.6, 1.2, 1.5)
@@ -160,7 +161,7 @@ def compare(bench, entry):
     """All ways on the same cells, in turn: long enough for limiters that need seconds to settle."""
     if bench.simulated and not bench.way("peer"):
         return
-    seconds = bench.seconds(4, 3, 3)
+    seconds = bench.seconds(4, 2.5, 3)
     cells = [(570, "wait", bench.pick(COMPARED_CAPS, (10, 50, 90), (50,)))]
     if not bench.quick and not bench.simulated:
         cells.append((66, "queue", (10, 50, 90)))

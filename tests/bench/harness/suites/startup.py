@@ -8,7 +8,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "start-up cost (OH-004): programs that never use CUDA, and CUDA start-up until the first result"
-BUDGET = (40, 18, 15)
+BUDGET = (40, 16, 15)
 IDLE = (("true", ["true"]), ("python3 -c pass", [sys.executable, "-c", "pass"]))
 PROMISE_US = 100
 CUDA_CASES = (
@@ -65,8 +65,8 @@ def cuda_programs(bench, entry, rounds):
 
 
 def run(bench, entry):
-    idle_programs(bench, entry, bench.seconds(3, 1.5, 1))
-    cuda_programs(bench, entry, bench.pick(12, 6, 4))
+    idle_programs(bench, entry, bench.seconds(3, 1, 1))
+    cuda_programs(bench, entry, bench.pick(12, 5, 4))
     for row in entry.rows(kind="idle", way="cuota"):
         sure = row["ci_us"] <= PROMISE_US
         entry.check(f"{row['what']}: at most {PROMISE_US} us more",
