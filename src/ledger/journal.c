@@ -19,7 +19,8 @@
 #include "ledger/open.h"
 #include "ledger/protocol.h"
 
-#define LINE_BYTES 768
+#define LINE_BYTES     768
+#define MAX_ELAPSED_US (3600 * 1000000ull)
 
 /* A directory's path with room for "/journal". Written once, by the first thread that has a seat.
  */
@@ -240,8 +241,29 @@ static int sample_is_due(const struct ledger *ledger, uint64_t now_ns)
 	return 1;
 }
 
+/*
+ * Adds what was held since the last time. Whoever exchanges the instant owns the time since the one before, so
+ * that any number of members may do this and each moment counts once.
+ */
+static void integrate(_Atomic uint64_t *byte_seconds, _Atomic uint64_t *at_ns, uint64_t used_bytes,
+		      uint64_t now_ns)
+{
+	uint64_t since_ns = atomic_exchange(at_ns, now_ns), elapsed_us;
+
+	if (!since_ns || now_ns <= since_ns)
+		return;
+	elapsed_us = (now_ns - since_ns) / NS_PER_US;
+	if (elapsed_us > MAX_ELAPSED_US)
+		return; /* a hostile or suspended clock: no time is better than years */
+	atomic_fetch_add(byte_seconds, (used_bytes >> 10) * elapsed_us / 1000000 << 10);
+}
+
 void journal_tick(struct ledger *ledger, struct member *member, uint64_t now_ns)
 {
+	struct group *group = &ledger->file->group[member->group];
+
+	integrate(&group->byte_seconds, &group->byte_seconds_at_ns, ledger_group_used(member),
+		  now_ns);
 	if (!journal_dir[0] || ledger->private_copy || !sample_is_due(ledger, now_ns))
 		return;
 	if (speaks_for_group(ledger->file, member))
