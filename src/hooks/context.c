@@ -13,7 +13,6 @@
 
 /* Until one was measured on the device; and what is believed of a ledger that anybody may write. */
 #define CONTEXT_BYTES (526ull << 20)
-#define CONTEXT_LEAST (1ull << 20)
 #define CONTEXT_MOST  (4ull << 30)
 
 static _Atomic uint64_t
@@ -34,7 +33,7 @@ static uint64_t estimate(const struct device_tenant *tenant, int *ret_measured)
 {
 	uint64_t bytes = atomic_load(&tenant->ledger.file->header.context_bytes);
 
-	*ret_measured = bytes >= CONTEXT_LEAST && bytes <= CONTEXT_MOST;
+	*ret_measured = bytes && bytes <= CONTEXT_MOST;
 	return *ret_measured ? bytes : CONTEXT_BYTES;
 }
 
@@ -60,7 +59,7 @@ enum mem_begin context_begin(struct context_call *c, CUdevice device)
 
 	if (!tenant)
 		return mem_of_process() && tenant_refused(device) ? MEM_REFUSED : MEM_PASS;
-	c->first = ledger_process_used(&tenant->member) == 0;
+	c->first = !driver_bytes_known();
 	if (c->first)
 		driver_bytes_look(tenant, &c->before);
 	bytes = estimate(tenant, &measured);
@@ -87,8 +86,8 @@ static int context_made(struct context_call *c, uint64_t handle, uint8_t flags)
 		driver_bytes_learn(call->tenant, &c->before);
 	if (measure_call(call, &bytes))
 		bytes = estimate(call->tenant, &measured);
-	else if (c->first && bytes >= CONTEXT_LEAST && bytes <= CONTEXT_MOST)
-		atomic_store(&call->tenant->ledger.file->header.context_bytes, bytes);
+	else if (c->first && bytes <= CONTEXT_MOST)
+		atomic_store(&call->tenant->ledger.file->header.context_bytes, bytes ? bytes : 1);
 	if (hold_settle(&call->hold, bytes, &call->refusal)) {
 		tell_cap_is_small(call->tenant, bytes);
 		return -ENOMEM;

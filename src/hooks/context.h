@@ -10,7 +10,7 @@
 struct context_call {
 	struct mem_call call;
 	struct listed before;
-	int first; /* this process holds nothing on the device yet */
+	int first; /* it is not known yet which process NVML takes us for */
 };
 
 /* MEM_PASS also when the primary context is charged already. */

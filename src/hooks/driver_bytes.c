@@ -112,6 +112,13 @@ void driver_bytes_look(const struct device_tenant *tenant, struct listed *ret_be
 	ret_before->count = count;
 }
 
+int driver_bytes_known(void)
+{
+	struct nvml *nvml = state();
+
+	return nvml && atomic_load(&nvml->own_pid);
+}
+
 static int was_listed(const struct listed *before, unsigned pid)
 {
 	for (unsigned i = 0; i < before->count; i++)
@@ -120,29 +127,40 @@ static int was_listed(const struct listed *before, unsigned pid)
 	return 0;
 }
 
+/*
+ * Our own number when it is new, or the only new one. With nothing new (we held memory before our first
+ * context) our own number, if it is there.
+ */
+static unsigned pick(const struct listed *before, const nvmlProcessInfo_v2_t *infos, unsigned count)
+{
+	unsigned own = (unsigned)getpid(), newcomer = 0, newcomers = 0;
+	int own_is_listed = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		int is_new = !was_listed(before, infos[i].pid);
+
+		if (infos[i].pid == own && is_new)
+			return own;
+		own_is_listed |= infos[i].pid == own;
+		if (is_new && infos[i].pid != newcomer) {
+			newcomer = infos[i].pid;
+			newcomers++;
+		}
+	}
+	/* Somebody else came at the same instant: better no figure than theirs. */
+	if (newcomers)
+		return newcomers == 1 ? newcomer : 0;
+	return own_is_listed ? own : 0;
+}
+
 void driver_bytes_learn(const struct device_tenant *tenant, const struct listed *before)
 {
 	nvmlProcessInfo_v2_t infos[LISTED_MOST];
-	unsigned count, newcomers = 0, pid = 0, own = (unsigned)getpid();
 	struct nvml *nvml = state();
+	unsigned count;
 
-	if (!nvml || before->count > LISTED_MOST || list(tenant, infos, &count))
-		return;
-	for (unsigned i = 0; i < count; i++) {
-		if (was_listed(before, infos[i].pid))
-			continue;
-		if (infos[i].pid == own) {
-			pid = own;
-			newcomers = 1;
-			break;
-		}
-		if (infos[i].pid != pid)
-			newcomers++;
-		pid = infos[i].pid;
-	}
-	/* Somebody else came at the same instant: better no figure than theirs. */
-	if (newcomers == 1)
-		atomic_store(&nvml->own_pid, pid);
+	if (nvml && before->count <= LISTED_MOST && !list(tenant, infos, &count))
+		atomic_store(&nvml->own_pid, pick(before, infos, count));
 }
 
 int driver_bytes_of_process(const struct device_tenant *tenant, uint64_t *ret_bytes)

@@ -21,7 +21,10 @@ struct listed {
 	unsigned pids[LISTED_MOST];
 };
 
-/* Before the first context on the device. */
+/* 1 when it is known which process NVML takes us for. */
+int driver_bytes_known(void);
+
+/* Before a context, while that is not known. */
 void driver_bytes_look(const struct device_tenant *tenant, struct listed *ret_before);
 
 /* After it: finds out which process NVML takes us for. */
