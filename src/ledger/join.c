@@ -16,7 +16,6 @@
 #include "base/file.h"
 #include "base/group_name.h"
 #include "base/log.h"
-#include "ledger/byte_lock.h"
 #include "ledger/futex.h"
 #include "ledger/live.h"
 #include "ledger/map.h"
@@ -109,13 +108,19 @@ static int claim_slot(struct member *member, struct error *err)
 			 LEDGER_SLOTS);
 }
 
-static int take_seat(struct member *member, const struct identity *who, struct error *err)
+int seat_take(struct member *member, struct error *err)
 {
-	int code = claim_slot(member, err);
+	struct identity who;
+	int code;
 
+	identify(&who);
+	if (member->alone)
+		snprintf(member->name, sizeof(member->name), "pid-%u.%llu.%llx", who.pid,
+			 (unsigned long long)who.start_ticks, (unsigned long long)who.pid_ns_inode);
+	code = claim_slot(member, err);
 	if (code != 0)
 		return code;
-	write_identity(member, who);
+	write_identity(member, &who);
 	code = group_enter(member, err);
 	if (code != 0)
 		live_drop(member->ledger, member->slot, member->mark);
@@ -125,7 +130,6 @@ static int take_seat(struct member *member, const struct identity *who, struct e
 int ledger_join(struct ledger *ledger, const char *group, const struct quota *ceiling,
 		const struct quota *asked, struct member *ret, struct error *err)
 {
-	struct identity who;
 	int code;
 
 	memset(ret, 0, sizeof(*ret));
@@ -144,14 +148,9 @@ int ledger_join(struct ledger *ledger, const char *group, const struct quota *ce
 		ret->ceiling = *ceiling;
 	if (asked)
 		ret->asked = *asked;
-	identify(&who);
 	ret->alone = !group[0];
-	if (ret->alone)
-		snprintf(ret->name, sizeof(ret->name), "pid-%u.%llu.%llx", who.pid,
-			 (unsigned long long)who.start_ticks, (unsigned long long)who.pid_ns_inode);
-	else
-		snprintf(ret->name, sizeof(ret->name), "%s", group);
-	code = take_seat(ret, &who, err);
+	memcpy(ret->name, group, strnlen(group, sizeof(ret->name) - 1));
+	code = seat_take(ret, err);
 	if (code != 0)
 		return code;
 	/* Not what the group's word says now: the file is to be read once in any case. */
@@ -163,18 +162,21 @@ int ledger_join(struct ledger *ledger, const char *group, const struct quota *ce
 	return 0;
 }
 
-/* Out of the slot, whatever it counts for; under the member's lock. */
-static void leave_seat(struct member *member)
+void seat_leave(struct member *member)
 {
-	struct ledger_file *file = member->ledger->file;
-	_Atomic uint32_t *word = &file->live[member->slot].word;
+	struct ledger *ledger = member->ledger;
+	struct live *live = &ledger->file->live[member->slot];
 
-	if ((atomic_load(word) & FUTEX_TID_MASK) == member->mark) {
-		slot_retire(member->ledger, member->slot, 1);
-		ledger_test_point(4);
-		atomic_store(&file->slot[member->slot].group, 0);
+	/* The TID alone does not tell: another namespace's may be the same. */
+	if ((atomic_load(&live->word) & FUTEX_TID_MASK) != member->mark ||
+	    atomic_load(&live->generation) != member->generation) {
+		live_drop(ledger, member->slot, LIVE_NOBODY);
+		return;
 	}
-	live_drop(member->ledger, member->slot, member->mark);
+	slot_retire(ledger, member->slot, 1);
+	ledger_test_point(4);
+	atomic_store(&ledger->file->slot[member->slot].group, 0);
+	live_drop(ledger, member->slot, member->mark);
 }
 
 void ledger_leave(struct member *member)
@@ -182,86 +184,10 @@ void ledger_leave(struct member *member)
 	if (!member_is_ours(member))
 		return;
 	member_lock(member);
-	leave_seat(member);
+	seat_leave(member);
 	atomic_store(&member->joined, 0);
 	atomic_store(&member->private_bytes, 0);
 	memset(member->kind_bytes, 0, sizeof(member->kind_bytes));
 	member_unlock(member);
 	live_end();
-}
-
-/* The path leads to another file now: go where everybody else goes, at the same addresses. */
-static int follow_file(struct member *member, struct error *err)
-{
-	struct ledger *ledger = member->ledger, fresh;
-	int code;
-
-	leave_seat(member);
-	byte_lock_close(ledger); /* of the old file */
-	code = ledger_open(ledger->place.dir, ledger->uuid, &fresh, err);
-	if (code != 0)
-		return code;
-	code = map_replace(ledger, &fresh);
-	ledger_close(&fresh);
-	return code != 0 ? error_set(err, code, "map: %s", error_text(code)) : 0;
-}
-
-static int sit_again(struct member *member, int file_code, struct error *err)
-{
-	struct identity who;
-	uint32_t mark;
-	unsigned i;
-	int code =
-		live_begin(&mark); /* the thread that joined may be gone, and this its successor */
-
-	if (code != 0)
-		return code;
-
-	if (file_code == -ESTALE) {
-		member_lose(member, "its file was replaced");
-		code = follow_file(member, err);
-	} else {
-		leave_seat(member);
-	}
-	member->mark = mark;
-	if (code == 0) {
-		identify(&who);
-		code = take_seat(member, &who, err);
-	}
-	if (code != 0)
-		return code;
-	atomic_store(&member->lost, 0);
-	member_recompute(member);
-	member_count_again(member);
-	for (i = 0; i < CHARGE_KINDS; i++)
-		atomic_store(&member->ledger->file->slot[member->slot].kind_bytes[i],
-			     member->kind_bytes[i]);
-	log_line(LOG_INFO, "ledger %s: joined again in slot %u", member->ledger->uuid,
-		 member->slot);
-	return 0;
-}
-
-int member_tend(struct member *member, struct error *err)
-{
-	struct ledger *ledger = member->ledger;
-	int code = 0, file_code;
-
-	if (!member_is_ours(member))
-		return -ESRCH;
-	file_code = ledger_check_file(ledger);
-	if (file_code == -ENODATA) { /* it is memory of our own now: an empty private ledger */
-		ledger_header_make(&ledger->file->header, ledger->uuid);
-		ledger->private_copy = 1;
-		ledger->place.dir[0] = '\0';
-		member_lose(member, "its file was cut short");
-	}
-	if ((atomic_load(&ledger->file->live[member->slot].word) & FUTEX_TID_MASK) != member->mark)
-		member_lose(member, "its owner's mark is gone");
-	if (file_code == -ESTALE || atomic_load(&member->lost)) {
-		member_lock(member);
-		code = sit_again(member, file_code, err);
-		member_unlock(member);
-	}
-	member_refresh(member);
-	return code;
 }

@@ -177,7 +177,7 @@ static uint32_t drop_marked(struct ledger *ledger, _Atomic uint32_t *word, unsig
 {
 	uint32_t held = drop(word, mark);
 
-	if (mark & LIVE_BY_LOCK)
+	if (this_thread->mark & LIVE_BY_LOCK)
 		byte_lock_drop(ledger, byte);
 	return held;
 }

@@ -18,6 +18,9 @@
 /* In a word of an owner without a robust list; TIDs are below 2^22. byte_lock.h */
 #define LIVE_BY_LOCK (1u << 29)
 
+/* No thread's mark: live_drop() with it only takes the word off the thread's list. */
+#define LIVE_NOBODY 0x3fffffffu
+
 /* The calling thread, ready to hold words: 0 with its mark, that is its TID and perhaps LIVE_BY_LOCK, or
  * -errno. */
 int live_begin(uint32_t *ret_mark);

@@ -153,6 +153,11 @@ uint64_t member_group_cap(const struct member *member);
 /* Under the member's lock, with a slot just claimed: counts private_bytes there, past any cap. */
 void member_count_again(struct member *member);
 
+/* A slot, the group in it, and out of both again, charges and all; under the member's lock. seat_leave()
+ * touches nothing of a slot that has become another's. */
+int seat_take(struct member *member, struct error *err);
+void seat_leave(struct member *member);
+
 /* Puts the member, whose slot is claimed and counts for nothing, into its group: -EUSERS,
  * -ETIMEDOUT. */
 int group_enter(struct member *member, struct error *err);

@@ -165,6 +165,27 @@ START_TEST(a_file_replaced_under_its_members_is_followed)
 }
 END_TEST
 
+START_TEST(a_path_that_leads_nowhere_is_no_reason_to_leave)
+{
+	struct ledger ledger;
+	struct member member;
+	char away[160];
+
+	help_open(&ledger);
+	help_join(&ledger, "train", NULL, &member);
+	ck_assert_int_eq(ledger_charge(&member, CHARGE_LINEAR, MIB, NULL), 0);
+	snprintf(away, sizeof(away), "%s.away", help_dir);
+	ck_assert_int_eq(rename(help_dir, away), 0); /* as after chroot(2) */
+	ck_assert_int_eq(member_tend(&member, NULL), 0);
+	ck_assert_uint_eq(member.lost, 0);
+	ck_assert_int_eq(rename(away, help_dir), 0);
+	ck_assert_int_eq(member_tend(&member, NULL), 0);
+	ck_assert_uint_eq(help_total(&member), MIB);
+	ledger_leave(&member);
+	ledger_close(&ledger);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("damage");
@@ -177,6 +198,7 @@ int main(void)
 	tcase_add_test(tcase, a_ledger_of_another_device_is_refused);
 	tcase_add_test(tcase, a_uuid_that_is_no_file_name_is_einval);
 	tcase_add_test(tcase, a_file_cut_short_under_its_members_leaves_them_their_own_cap);
+	tcase_add_test(tcase, a_path_that_leads_nowhere_is_no_reason_to_leave);
 	tcase_add_loop_test(tcase, a_file_replaced_under_its_members_is_followed, 0, 2);
 	return help_run("ledger: damage", tcase);
 }

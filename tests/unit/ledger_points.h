@@ -18,6 +18,7 @@
 #include "../../src/ledger/map.c"
 #include "../../src/ledger/open.c"
 #include "../../src/ledger/recover.c"
+#include "../../src/ledger/tend.c"
 #include "../../src/ledger/view.c"
 
 #include <signal.h>
