@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef MAP_32BIT
+#define MAP_32BIT 0 /* x86-64 only: elsewhere the oldest entry points have no memory to give */
+#endif
+
 static struct range **map;
 static size_t count, room;
 static uint64_t last_id;

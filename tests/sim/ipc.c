@@ -54,7 +54,6 @@ static struct range *open_share(const struct ipc_handle *handle)
 	if (fd < 0)
 		return NULL;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
 	if (at == MAP_FAILED)
 		return NULL;
 	struct range *range =

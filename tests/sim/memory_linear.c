@@ -174,7 +174,6 @@ static int share_bytes(uint64_t base, uint64_t bytes, CUdevice device)
 		    pwrite(fd, (char *)base + at, sizeof(zeros), (off_t)at) < 0)
 			break;
 	mmap((void *)base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	close(fd);
 	return share + 1;
 }
 

@@ -9,6 +9,9 @@
 /* Descriptor of the state file whose locks say that this process lives; -1 before it is open. */
 extern int state_fd;
 
+/* This process's slot, or -1. */
+extern int state_slot;
+
 void state_path(char *path, size_t size);
 /* Frees shares of nobody whose last descriptor was closed. Needs the lock. */
 void shares_reap(void);

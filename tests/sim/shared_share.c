@@ -4,6 +4,9 @@
  * A descriptor that stands for a share is one of the state file, positioned at, and holding an OFD
  * lock on, the byte of that share: the kernel drops the lock with the last copy of the descriptor,
  * wherever it was passed, and so everyone can see when it is gone.
+ *
+ * The contents are in a memory file of the process that shared first; the others open it through
+ * /proc. Who comes when that process is gone, or cannot see it, finds zeros.
  */
 #include "shared_state.h"
 #include "shared_internal.h"
@@ -12,37 +15,71 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define SHARE_BASE (1ll << 41) /* the byte of share 0 */
 
-static void data_path(uint32_t share, char *path, size_t size)
+/* Memory files with the contents of shares that this process refers to; 0 elsewhere. */
+static int data_fd[SIM_MAX_SHARES];
+
+static void data_name(uint32_t share, char *name, size_t size)
 {
-	char state[4000];
-	state_path(state, sizeof(state));
-	snprintf(path, size, "%s.share-%u", state, share);
+	snprintf(name, size, "cuota-sim-share-%u-%u", share, sim_shared->share[share].generation);
+}
+
+/* The holder's memory file, through /proc; checked by name, for process ids get reused. */
+static int open_holders(uint32_t share)
+{
+	const struct sim_share *s = &sim_shared->share[share];
+	char path[64], name[64], target[128];
+
+	if (!s->holder_pid)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", s->holder_pid, s->holder_fd);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	data_name(share, name, sizeof(name));
+	if (strstr(target, name))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 int state_share_data(uint32_t share)
 {
-	char path[4096];
-	data_path(share, path, sizeof(path));
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)sim_shared->share[share].bytes) != 0) {
-		int error = -errno;
-		close(fd);
-		return error;
+	struct sim_share *s = &sim_shared->share[share];
+	char name[64];
+
+	if (data_fd[share] > 0)
+		return data_fd[share];
+	int fd = open_holders(share);
+	if (fd < 0) {
+		data_name(share, name, sizeof(name));
+		fd = memfd_create(name, MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)s->bytes) != 0)
+			return -errno;
+		s->holder_pid = getpid();
+		s->holder_fd = fd;
 	}
+	data_fd[share] = fd;
 	return fd;
+}
+
+static void drop_data(uint32_t share)
+{
+	if (data_fd[share] > 0)
+		close(data_fd[share]);
+	data_fd[share] = 0;
 }
 
 static void share_free(uint32_t share)
 {
-	char path[4096];
-	data_path(share, path, sizeof(path));
-	unlink(path);
+	sim_shared->share[share].holder_pid = 0;
 	sim_shared->share[share].used = 0;
 }
 
@@ -66,6 +103,7 @@ int state_share_new(uint32_t process, uint32_t device, uint64_t bytes)
 		memset(share->refs, 0, sizeof(share->refs));
 		share->device = device;
 		share->exported = 0;
+		share->holder_pid = 0;
 		share->owner = process;
 		share->bytes = bytes;
 		share->generation++;
@@ -115,6 +153,8 @@ void state_share_put(uint32_t share, uint32_t process)
 	struct sim_share *s = &sim_shared->share[share];
 	if (!s->used || !s->refs[process] || --s->refs[process])
 		return;
+	if ((int)process == state_slot)
+		drop_data(share);
 	if (s->owner == process)
 		move_on(s, process);
 	shares_reap();

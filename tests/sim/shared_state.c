@@ -23,7 +23,7 @@
 
 struct sim_state *sim_shared;
 int state_fd = -1;
-static int own_slot = -1;
+int state_slot = -1;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void state_path(char *path, size_t size)
@@ -37,7 +37,7 @@ void state_path(char *path, size_t size)
 
 static bool slot_is_alive(int fd, uint32_t slot)
 {
-	if ((int)slot == own_slot)
+	if ((int)slot == state_slot)
 		return true;
 	struct flock ask = {
 		.l_type = F_WRLCK,
@@ -177,7 +177,7 @@ static int take_slot(void)
 			continue;
 		/* whoever had it is dead: what it left goes before we own the slot */
 		state_reap();
-		own_slot = (int)i;
+		state_slot = (int)i;
 		memset(&sim_shared->process[i], 0, sizeof(sim_shared->process[i]));
 		name_process(&sim_shared->process[i]);
 		sim_shared->process[i].start_ns = time_now_ns();
@@ -196,7 +196,7 @@ int state_register(void)
 	if (error)
 		return error;
 	state_lock();
-	int slot = own_slot >= 0 ? own_slot : take_slot();
+	int slot = state_slot >= 0 ? state_slot : take_slot();
 	state_unlock();
 	return slot;
 }
@@ -208,7 +208,7 @@ void state_forget(void)
 	if (sim_shared)
 		munmap(sim_shared, sizeof(*sim_shared));
 	state_fd = -1;
-	own_slot = -1;
+	state_slot = -1;
 	sim_shared = NULL;
 	pthread_mutex_init(&open_lock, NULL);
 }

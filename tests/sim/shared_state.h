@@ -96,7 +96,7 @@ struct sim_device {
 /*
  * A device allocation that was exported: it lives until the last process lets go of it and the
  * last descriptor that stands for it is closed. Then its bytes belong to nobody (owner NOBODY) but
- * are still taken. Its contents are in a file beside the state file.
+ * are still taken.
  */
 struct sim_share {
 	uint32_t used;
@@ -104,6 +104,7 @@ struct sim_share {
 	uint32_t exported; /* descriptors may stand for it: they lock a byte of the file */
 	uint32_t owner;	   /* process slot the bytes are charged to */
 	uint32_t generation;
+	int32_t holder_pid, holder_fd;	/* whose memory file has the contents; 0: none */
 	uint64_t bytes;
 	uint32_t refs[SIM_MAX_PROCESSES];
 };
@@ -150,7 +151,7 @@ void state_share_put(uint32_t share, uint32_t process);
 int state_share_export(uint32_t share);
 /* Which share a descriptor stands for, or -1. */
 int state_share_of(int fd);
-/* The file with its contents, opened; or -errno. */
+/* A file with its contents, kept open while this process refers to it; or -errno. Needs no lock. */
 int state_share_data(uint32_t share);
 
 /* Device time (shared_time.c); these need the lock too. */

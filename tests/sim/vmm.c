@@ -192,8 +192,6 @@ void *handle_map(struct handle *handle, uint64_t address, uint64_t bytes, int pr
 		return MAP_FAILED;
 	void *at = mmap((void *)address, bytes, prot, MAP_SHARED | MAP_FIXED, fd,
 			handle->share ? 0 : (off_t)handle->offset);
-	if (handle->share)
-		close(fd);
 	return at;
 }
 

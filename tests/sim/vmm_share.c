@@ -33,7 +33,6 @@ static bool make_share(struct handle *handle)
 	}
 	if (from != MAP_FAILED)
 		munmap(from, handle->bytes);
-	close(fd);
 	handle->share = share + 1;
 	for (size_t i = 0; i < range_count(); i++) {
 		struct range *range = range_number(i);
