@@ -156,6 +156,19 @@ static int add_running(const struct snapshot *snapshot, struct books *books)
 	return rc;
 }
 
+/* The model of a GPU that is still here, for records that do not tell it. */
+static void name_devices(const struct snapshot *snapshot, struct books *books)
+{
+	for (size_t i = 0; i < books->end_count; i++) {
+		struct end_record *record = &books->ends[i];
+
+		for (unsigned g = 0; !record->device[0] && g < snapshot->gpu_count; g++)
+			if (!strcmp(snapshot->gpus[g].uuid, record->gpu))
+				snprintf(record->device, sizeof(record->device), "%.63s",
+					 snapshot->gpus[g].name);
+	}
+}
+
 /* Drops what ended after the period. */
 static void cut(struct books *books, double until_s)
 {
@@ -214,6 +227,7 @@ static int read_all(const struct usage_options *in, struct books *books)
 				&err);
 		if (!rc && in->until_s >= snapshot.wall_s)
 			rc = add_running(&snapshot, books);
+		name_devices(&snapshot, books);
 		snapshot_free(&snapshot);
 		nvml_close();
 	}
