@@ -17,6 +17,7 @@ teardown_file()
 {
 	[ -n "${work:-}" ] || return 0
 	containers_stop
+	drop_test_users
 	[ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 

@@ -17,6 +17,21 @@ need()
 	fi
 }
 
+# The npm packages of npm/package.json, once for all parts, under the build directory.
+need_npm()
+{
+	npm_dir=$BUILD/integration
+	export npm_dir
+	mkdir -p "$npm_dir"
+	if ! cmp -s "$root/tests/integration/npm/package.json" "$npm_dir/package.json"; then
+		cp "$root/tests/integration/npm/package.json" "$npm_dir/"
+		if ! (cd "$npm_dir" && timeout 120 npm install --no-audit --no-fund --no-package-lock) >"$npm_dir/log" 2>&1; then
+			rm "$npm_dir/package.json"
+			skip "npm packages cannot be installed: $(tail -1 "$npm_dir/log")"
+		fi
+	fi
+}
+
 need_root()
 {
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
@@ -83,7 +98,13 @@ make_rootfs()
 
 test_user()
 {
-	id -u "$1" >/dev/null 2>&1 || useradd -M -s /bin/bash "$1"
+	id -u "$1" >/dev/null 2>&1 || useradd -m -s /bin/bash "$1"
+}
+
+drop_test_users()
+{
+	userdel -rf cuota-it-a 2>/dev/null || true
+	userdel -rf cuota-it-b 2>/dev/null || true
 }
 
 status()

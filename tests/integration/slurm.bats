@@ -18,6 +18,7 @@ teardown_file()
 {
 	[ -n "${work:-}" ] || return 0
 	slurm_stop
+	drop_test_users
 	[ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 

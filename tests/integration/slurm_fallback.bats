@@ -37,6 +37,7 @@ teardown_file()
 	[ -n "${work:-}" ] || return 0
 	slurm_stop
 	umount -R "$work/private" 2>/dev/null || true
+	drop_test_users
 	[ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 
