@@ -102,7 +102,8 @@ def judge(entry, tolerance):
         worst = max(bound, key=lambda r: abs(r["error_points"]))
         entry.check(f"share within {tolerance:g} point(s) of the cap", len(good) == len(bound),
                     f"{len(good)} of {len(bound)}; worst {worst['error_points']:+.2f} at cap "
-                    f"{worst['cap']}, {worst['us']} us, {worst['mode']}")
+                    f"{worst['cap']}, {worst['us']} us, {worst['mode']}",
+                    timing="load")
         steady = [r for r in bound if r["us"] <= 1000]
         if steady:
             uneven = max(steady, key=lambda r: r["cv"])
