@@ -62,9 +62,11 @@ static void wait_until(uint64_t at_ns)
 static void serve(struct service *s, const struct options *o)
 {
 	uint64_t period = (uint64_t)(o->period_us * 1000), arrival = s->began_ns;
-	uint64_t end = s->began_ns + (uint64_t)(o->seconds * 1e9), done;
+	uint64_t end = s->began_ns + (uint64_t)(o->seconds * 1e9);
 
 	while (arrival < end) {
+		uint64_t done;
+
 		if (period)
 			wait_until(arrival);
 		answer(s, o);
