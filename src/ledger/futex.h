@@ -23,6 +23,26 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t n
 	errno = saved_errno;
 }
 
+/* On a word that other processes map: until an instant of CLOCK_MONOTONIC, or woken for one of `bits`. */
+static inline void futex_wait_for(_Atomic uint32_t *word, uint32_t value, uint64_t until_ns,
+				  uint32_t bits)
+{
+	int saved_errno = errno;
+	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000ull),
+				 .tv_nsec = (long)(until_ns % 1000000000ull)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &until, NULL, bits);
+	errno = saved_errno;
+}
+
+static inline void futex_wake_for(_Atomic uint32_t *word, int count, uint32_t bits)
+{
+	int saved_errno = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE_BITSET, count, NULL, NULL, bits);
+	errno = saved_errno;
+}
+
 static inline void futex_wake(_Atomic uint32_t *word, int count, int shared)
 {
 	int saved_errno = errno;

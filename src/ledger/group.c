@@ -229,8 +229,8 @@ static unsigned pick_entry(struct ledger *ledger, uint64_t key)
 
 	for (i = 0; i < LEDGER_NAMED; i++) {
 		g = (unsigned)(key / 2 + i) % LEDGER_NAMED;
-		if (atomic_load(&ledger->file->group[g].key) == 0 && close_if_empty(ledger, g))
-			return g;
+		if (atomic_load(&ledger->file->group[g].key) == 0)
+			return g; /* never used, so closed and empty */
 	}
 	for (i = 0; i < LEDGER_NAMED; i++) {
 		g = (unsigned)(key / 2 + i) % LEDGER_NAMED;
@@ -280,29 +280,44 @@ static void enter_alone(struct member *member)
 	atomic_store(&group->state, (atomic_load(&group->state) | STATE_OPEN) + STATE_EPOCH);
 }
 
+/* 1 when in; 0 when that needs the lock: there is no such group, or it has no member. */
+static int enter_unlocked(struct member *member, uint64_t key)
+{
+	uint64_t state;
+	unsigned g, tries;
+
+	for (tries = 0; tries < 4; tries++) {
+		g = find(member->ledger->file, key, 1, &state);
+		if (g == LEDGER_NAMED)
+			return 0;
+		if (enter_open(member, g, key, state))
+			return 1;
+	}
+	return 0;
+}
+
 int group_enter(struct member *member, struct error *err)
 {
 	struct ledger *ledger = member->ledger;
-	uint64_t key = name_key(member->name), state;
-	unsigned g, tries;
-	int code;
+	uint64_t key = name_key(member->name), start_ns = clock_now_ns();
+	int code, waited = 0;
 
 	if (member->alone) {
 		enter_alone(member);
 		return 0;
 	}
-	for (tries = 0; tries < 4; tries++) {
-		g = find(ledger->file, key, 1, &state);
-		if (g == LEDGER_NAMED)
-			break;
-		if (enter_open(member, g, key, state))
-			return 0;
+	while (!enter_unlocked(member, key)) {
+		if (ledger_lock_try(ledger, member->mark, waited)) {
+			code = enter_locked(member, key, err);
+			ledger_unlock(ledger, member->mark, key);
+			return code;
+		}
+		if (clock_now_ns() - start_ns >= JOIN_TIMEOUT_NS)
+			return error_set(err, ETIMEDOUT,
+					 "ledger %s: a stopped process holds the join lock",
+					 ledger->uuid);
+		ledger_lock_wait(ledger, key);
+		waited = 1;
 	}
-	code = ledger_lock(ledger, member->mark, JOIN_TIMEOUT_NS);
-	if (code != 0)
-		return error_set(err, code, "ledger %s: a stopped process holds the join lock",
-				 ledger->uuid);
-	code = enter_locked(member, key, err);
-	ledger_unlock(ledger, member->mark);
-	return code;
+	return 0;
 }

@@ -17,6 +17,10 @@
 #include "ledger/futex.h"
 #include "ledger/protocol.h"
 
+/* How long to sleep at most before looking again: of many waiters, the kernel wakes one when the holder
+ * dies. */
+#define LOCK_SLICE_NS (10 * NS_PER_MS)
+
 #define LIST_LIMIT 2048 /* as many as the kernel looks at */
 
 struct entry {
@@ -222,35 +226,37 @@ int live_is_dead(const struct ledger *ledger, unsigned slot)
 	return word != 0 && (word & FUTEX_TID_MASK) == 0;
 }
 
-int ledger_lock(struct ledger *ledger, uint32_t mark, uint64_t timeout_ns)
+int ledger_lock_try(struct ledger *ledger, uint32_t mark, int waited)
 {
 	_Atomic uint32_t *word = &ledger->file->header.join_lock;
-	uint64_t deadline_ns = clock_now_ns() + timeout_ns;
-	uint32_t held;
+	uint32_t held = settle_word(ledger, word, BYTE_JOIN);
+	uint32_t others = waited ? FUTEX_WAITERS : held & FUTEX_WAITERS;
 
-	for (;;) {
-		held = settle_word(ledger, word, BYTE_JOIN);
-		/* Looked at first, so that a thread of another PID namespace with the same TID is put in
-		 * doubt by our death only if we die between this and the swap. */
-		if (!(held & FUTEX_TID_MASK) &&
-		    take_marked(ledger, word, BYTE_JOIN, held, mark | (held & FUTEX_WAITERS)))
-			return 0;
-		if (clock_now_ns() >= deadline_ns)
-			return -ETIMEDOUT;
-		if (!(held & FUTEX_TID_MASK))
-			continue;
-		if (!(held & FUTEX_WAITERS) &&
-		    !atomic_compare_exchange_strong(word, &held, held | FUTEX_WAITERS))
-			continue;
-		/* A slice at a time: whoever was woken in our stead may have died since. */
-		futex_wait(word, held | FUTEX_WAITERS, 10 * NS_PER_MS, 1);
-	}
+	/* Looked at first, so that a thread of another PID namespace with the same TID is put in doubt by
+	 * our death only if we die between this and the swap. */
+	return !(held & FUTEX_TID_MASK) &&
+	       take_marked(ledger, word, BYTE_JOIN, held, mark | others);
 }
 
-void ledger_unlock(struct ledger *ledger, uint32_t mark)
+void ledger_lock_wait(struct ledger *ledger, uint64_t key)
+{
+	_Atomic uint32_t *word = &ledger->file->header.join_lock;
+	uint32_t held = atomic_load(word);
+
+	if (!(held & FUTEX_TID_MASK))
+		return;
+	if ((held & FUTEX_WAITERS) ||
+	    atomic_compare_exchange_strong(word, &held, held | FUTEX_WAITERS))
+		futex_wait_for(word, held | FUTEX_WAITERS, clock_now_ns() + LOCK_SLICE_NS,
+			       1u << key % 32);
+}
+
+void ledger_unlock(struct ledger *ledger, uint32_t mark, uint64_t key)
 {
 	_Atomic uint32_t *word = &ledger->file->header.join_lock;
 
-	if (drop_marked(ledger, word, BYTE_JOIN, mark) & FUTEX_WAITERS)
-		futex_wake(word, 1, 1);
+	if (!(drop_marked(ledger, word, BYTE_JOIN, mark) & FUTEX_WAITERS))
+		return;
+	futex_wake_for(word, INT32_MAX, 1u << key % 32);
+	futex_wake_for(word, 1, ~(1u << key % 32));
 }

@@ -41,8 +41,13 @@ uint32_t live_word(const struct ledger *ledger, unsigned slot);
 int live_is_held(const struct ledger *ledger, unsigned slot);
 int live_is_dead(const struct ledger *ledger, unsigned slot);
 
-/* The join lock: only who makes or recycles a named group takes it. 0 or -ETIMEDOUT. */
-int ledger_lock(struct ledger *ledger, uint32_t mark, uint64_t timeout_ns);
-void ledger_unlock(struct ledger *ledger, uint32_t mark);
+/*
+ * The join lock: only who makes or recycles a named group takes it. Waiting is for a slice of time, or until it
+ * is given back or its holder dies. Giving it back wakes all who wait for the group of this key, since they
+ * do not need the lock any more, and one of the others.
+ */
+int ledger_lock_try(struct ledger *ledger, uint32_t mark, int waited);
+void ledger_lock_wait(struct ledger *ledger, uint64_t key);
+void ledger_unlock(struct ledger *ledger, uint32_t mark, uint64_t key);
 
 #endif
