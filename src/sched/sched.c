@@ -77,20 +77,20 @@ static void unlock(struct sched *sched)
 }
 
 /* Pays `busy_ns` that goes to the device now. */
-static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
+static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
-	uint32_t launches = atomic_exchange_explicit(&sched->pending_launches, 0,
-						     memory_order_relaxed);
 	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
 	uint64_t until;
 
 	STORE(&sched->last_flush_ns, now_ns);
+	if (launches) {
+		atomic_fetch_add_explicit(&sched->group_sm->launches, launches, memory_order_relaxed);
+		atomic_fetch_add_explicit(&sched->slot_sm->launches, launches, memory_order_relaxed);
+	}
 	if (!busy_ns)
 		return;
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
-	atomic_fetch_add_explicit(&sched->group_sm->launches, launches, memory_order_relaxed);
-	atomic_fetch_add_explicit(&sched->slot_sm->launches, launches, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
 	if (cap && cap < QUOTA_SM_NONE)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
@@ -104,10 +104,10 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t now_ns)
 
 static uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 {
-	uint64_t pending = atomic_exchange_explicit(&sched->pending_ns, 0, memory_order_relaxed);
+	uint64_t pending = atomic_exchange_explicit(&sched->pending, 0, memory_order_relaxed);
 
-	pay(sched, pending, now_ns);
-	return pending;
+	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
+	return pending & SCHED_NS_MASK;
 }
 
 /* Counts work handed to the driver; answers a mark for the stream to write after it when one is due. */
@@ -264,12 +264,12 @@ static int backlog_full(const struct sched *sched)
 /* A gated launch is paid when its chunk opens; 0 if it has been paid already, while it waited for the cap. */
 static uint64_t take_back(struct sched *sched, uint64_t cost_ns)
 {
-	uint64_t pending = LOAD(&sched->pending_ns);
+	uint64_t pending = LOAD(&sched->pending);
 
 	do {
-		if (pending < cost_ns)
+		if ((pending & SCHED_NS_MASK) < cost_ns)
 			return 0;
-	} while (!atomic_compare_exchange_weak(&sched->pending_ns, &pending, pending - cost_ns));
+	} while (!atomic_compare_exchange_weak(&sched->pending, &pending, pending - cost_ns));
 	return cost_ns;
 }
 
@@ -333,6 +333,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {
 			ret->for_cap = 1;
+			STORE(&sched->waiting, 1);
 			if (sched->use_turns && sched->closed_launches == 0) {
 				turn_forget(&sched->turns);
 				turn_rest(&sched->turns, &ret->wake);
@@ -344,6 +345,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		turn_resume(&sched->turns);
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
 	}
+	STORE(&sched->waiting, what == ADMIT_WAIT);
 	if (what == ADMIT_GO) {
 		uint64_t paid = pay_pending(sched, now_ns);
 
@@ -451,7 +453,7 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
 	all = open_chunks(sched, now_ns, &paid);
-	pay(sched, paid, now_ns);
+	pay(sched, paid, 0, now_ns);
 	if (all)
 		begin_flow(sched, word, now_ns);
 	else if (paid >= TURN_QUANTUM_NS * 3 / 4)
@@ -483,7 +485,7 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 		if (unsure && !at && *ret_wake == 0)
 			turn_must_yield(&sched->turns, now_ns, ret_wake);
 	}
-	if (LOAD(&sched->pending_ns) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
+	if (LOAD(&sched->pending) && !LOAD(&sched->waiting) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
 	    LOAD(&sched->flowing) == LOAD(sched->owner))
 		pay_pending(sched, now_ns);
 	return next;

@@ -27,6 +27,8 @@
 #include "sched/turns.h"
 
 #define SCHED_FLUSH_NS	    50000u   /* charged time between looks at the clock */
+#define SCHED_NS_BITS	    44u	     /* 4.8 hours of charged time between two payments */
+#define SCHED_NS_MASK	    ((1ull << SCHED_NS_BITS) - 1)
 #define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
 #define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
 #define SCHED_LANES	    32u	     /* marks are ordered within a stream only */
@@ -45,8 +47,8 @@ struct sched {
 	int use_turns; /* else caps by rate only */
 	int metering;  /* 0: SCHED_OFF with no one to show it to */
 
-	_Atomic uint64_t pending_ns; /* charged, not yet paid */
-	_Atomic uint32_t pending_launches;
+	_Atomic uint64_t pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
+	_Atomic uint32_t waiting; /* a charged launch waits on the host: what is pending is not on the device */
 	_Atomic uint64_t last_flush_ns;
 	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
 	_Atomic uint64_t nobody; /* stays 0 */
@@ -106,11 +108,10 @@ void sched_rebind(struct sched *sched);
 /* Charges a launch; 1 when it may go at once (the common case: an add, two loads). */
 static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
 {
-	uint64_t pending = atomic_fetch_add_explicit(&sched->pending_ns, cost_ns,
-						     memory_order_relaxed) +
-			   cost_ns;
+	uint64_t add = cost_ns + (1ull << SCHED_NS_BITS);
+	uint64_t pending = atomic_fetch_add_explicit(&sched->pending, add, memory_order_relaxed) + add;
 
-	return pending < SCHED_FLUSH_NS &&
+	return (pending & SCHED_NS_MASK) < SCHED_FLUSH_NS &&
 	       atomic_load_explicit(sched->owner, memory_order_relaxed) ==
 		       atomic_load_explicit(&sched->flowing, memory_order_relaxed);
 }
