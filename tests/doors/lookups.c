@@ -156,6 +156,18 @@ static void second_copy(void)
 	show("first again", dlsym(first, "cuMemFree_v2"));
 }
 
+/* A driver that lacks what we export: nothing of it is offered, in no scope. */
+static void lacking(void)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+
+	show("has", dlsym(handle, "cuMemAlloc_v2"));
+	show("by handle", dlsym(handle, "cuMemAllocAsync"));
+	show("default", dlsym(RTLD_DEFAULT, "cuMemAllocAsync"));
+	show("next", dlsym(RTLD_NEXT, "cuMemAllocAsync"));
+	show("program", dlsym(dlopen(NULL, RTLD_NOW), "cuMemAllocAsync"));
+}
+
 /* errno is the program's. */
 static void error_number(void)
 {
@@ -183,6 +195,7 @@ static const struct {
 	{"reopened", reopened},
 	{"second-copy", second_copy},
 	{"errno", error_number},
+	{"lacking", lacking},
 };
 
 int main(int argc, char **argv)

@@ -72,6 +72,10 @@ same()
 	same_but_for_the_wrapper "$DOORS/lookups" reopened
 }
 
+@test "a function that the driver lacks is not there, though we export it" {
+	same_but_for_the_wrapper "$DOORS/lookups" lacking "$DOORS/lib_self.so"
+}
+
 @test "a second copy of the driver is told of, and the first stays under the quota" {
 	cp "$BUILD/sim/libcuda.so.1" "$BATS_TEST_TMPDIR/copy.so"
 	CUOTA_MEM=1G both "$DOORS/lookups" second-copy "$BATS_TEST_TMPDIR/copy.so"
