@@ -61,6 +61,18 @@ static CUresult information(const struct entry_points *e, size_t bytes)
 	return e->info(&free_bytes, &total_bytes);
 }
 
+/* Else the pool gives its memory back at every synchronisation, and the fast path is never seen. */
+static void keep_pool(void)
+{
+	__typeof__(&cuDeviceGetDefaultMemPool) get = DRIVER_ASKED(cuDeviceGetDefaultMemPool);
+	__typeof__(&cuMemPoolSetAttribute) set = DRIVER_ASKED(cuMemPoolSetAttribute);
+	cuuint64_t all = UINT64_MAX;
+	CUmemoryPool pool;
+
+	if (get && set && get(&pool, 0) == CUDA_SUCCESS)
+		set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+}
+
 static const struct subject {
 	const char *name;
 	CUresult (*call)(const struct entry_points *, size_t);
@@ -135,6 +147,7 @@ int main(int argc, char **argv)
 	driver_start();
 	driver_must(DRIVER_ASKED(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), "stream");
 	synchronize = DRIVER_ASKED(cuStreamSynchronize);
+	keep_pool();
 #define BOTH(field, symbol) (asked.field = DRIVER_ASKED(symbol), raw.field = DRIVER_RAW(symbol))
 	BOTH(alloc, cuMemAlloc);
 	BOTH(free, cuMemFree);

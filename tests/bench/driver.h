@@ -49,7 +49,7 @@ static inline void *driver_symbol(const ElfW(Dyn) * dynamic, uintptr_t base, con
 {
 	const ElfW(Sym) *symbols = NULL;
 	const char *strings = NULL;
-	const uint32_t *table = NULL, *buckets, *chain;
+	const uint32_t *table = NULL, *old_table = NULL, *buckets, *chain;
 	uint32_t hash = 5381, at;
 
 	for (; dynamic->d_tag != DT_NULL; dynamic++) {
@@ -59,8 +59,16 @@ static inline void *driver_symbol(const ElfW(Dyn) * dynamic, uintptr_t base, con
 			strings = (const void *)dynamic->d_un.d_ptr;
 		else if (dynamic->d_tag == DT_GNU_HASH)
 			table = (const void *)dynamic->d_un.d_ptr;
+		else if (dynamic->d_tag == DT_HASH)
+			old_table = (const void *)dynamic->d_un.d_ptr;
 	}
-	if (!symbols || !strings || !table)
+	if (!symbols || !strings)
+		return NULL;
+	/* The older table tells how many symbols there are: enough to look at each. */
+	for (at = 0; !table && old_table && at < old_table[1]; at++)
+		if (symbols[at].st_value && !strcmp(strings + symbols[at].st_name, name))
+			return (void *)(base + symbols[at].st_value);
+	if (!table)
 		return NULL;
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (unsigned char)*c;

@@ -8,7 +8,7 @@ import time
 
 from . import ways as ways_module
 from .report import progress
-from .tenant import Tenant
+from .tenant import Tenant, service_ns
 from .ways import Quota
 
 FULL_GRID = 1056  # blocks of 256 threads: every multiprocessor of an H200 eight times
@@ -104,8 +104,8 @@ class Bench:
             self.start(way, argv + ["--seconds", f"{seconds:g}", "--start", str(at)], quota)
             for argv, quota in jobs
         ]
-        limit = seconds * 2 + 20
-        end = time.monotonic() + limit
+        end = time.monotonic() + seconds * 2 + 20
+        shares = self.service_shares(tenants, at, seconds) if way == "cuota" and at else []
         results = []
         for tenant in tenants:
             try:
@@ -114,10 +114,24 @@ class Bench:
                 results.append({"error": str(e)})
         for tenant in tenants:
             tenant.end(patience=0.5 if any("error" in r for r in results) else 5)
+        for result, share in zip(results, shares):
+            if share is not None:
+                result["service_share"] = round(share, 5)
         for result in results:
             if "error" in result:
                 progress(f"{way}: {result['error']}")
         return results
+
+    @staticmethod
+    def service_shares(tenants, at, seconds):
+        """Part of a core that each tenant's service thread takes in the middle of the run."""
+        pids = [t.process.pid for t in tenants]
+        time.sleep(max(0, (at - time.monotonic_ns()) / 1e9 + 0.2 * seconds))
+        before, began = [service_ns(p) for p in pids], time.monotonic_ns()
+        time.sleep(0.6 * seconds)
+        after, took = [service_ns(p) for p in pids], time.monotonic_ns() - began
+        return [(a - b) / took if a is not None and b is not None else None
+                for a, b in zip(after, before)]
 
     def alone(self, way, argv, seconds, quota=None):
         return self.together(way, [(argv, quota)], seconds)[0]

@@ -8,9 +8,10 @@ from ..stats import jain
 from ..tables import Table
 from ..ways import Quota
 
-ABOUT = "weights, caps and groups competing (IS-008)"
+ABOUT = "weights, caps and groups competing (IS-008, OH-009)"
 BUDGET = (60, 26, 25)
 POINTS = 1.0
+SERVICE = 0.02
 POINTS_SIMULATED = 5.0
 US, MODE = 570, "wait"
 
@@ -86,6 +87,7 @@ def measured(case, groups, answers, kernel_s, tolerance):
     return {"asked": asked, "got": [round(g, 4) for g in got], "total": round(total, 4),
             "error_points": round(error, 2), "jain": round(jain([g / a for g, a in zip(got, asked)]), 5),
             "longest_ms": max(a["longest_ms"] for a in answers),
+            "service_share": max((a["service_share"] for a in answers if "service_share" in a), default=None),
             "uneven": max(abs(a - 1 / len(asked)) for a in asked) * 100 > tolerance}
 
 
@@ -102,6 +104,10 @@ def judge(entry, tolerance):
         entry.check(f"parts within {tolerance:g} point(s)", len(good) == len(rows),
                     f"{len(good)} of {len(rows)}; worst {worst['error_points']:.1f}: {worst['case']}",
                     timing="load")
+        threads = [r["service_share"] for r in rows if r["service_share"] is not None]
+        if threads:
+            entry.check(f"the service thread takes at most {100 * SERVICE:g} % of a core",
+                        max(threads) <= SERVICE, f"{100 * max(threads):.2f} %", timing=True)
         least = min(rows, key=lambda r: r["jain"])
         entry.check("Jain's index of got / asked at least 0.999", least["jain"] >= 0.999,
                     f"least {least['jain']:.4f}: {least['case']}", timing=True)
@@ -112,6 +118,7 @@ def tables(data):
     for r in data["rows"]:
         percent = lambda parts: " / ".join(f"{100 * p:.1f}" for p in parts)
         lines.append((r["case"], r["way"], percent(r["asked"]), percent(r["got"]), r["error_points"],
-                      r["jain"], r["total"], r["longest_ms"]))
+                      r["jain"], r["total"], r["longest_ms"],
+                      100 * r["service_share"] if r.get("service_share") is not None else None))
     return [Table("Several groups", ["case", "way", "asked %", "got %", "worst, points", "Jain",
-                                     "total of the device", "longest wait ms"], lines)]
+                                     "total of the device", "longest wait ms", "service thread, % of a core"], lines)]
