@@ -48,16 +48,6 @@ static bool slot_is_alive(int fd, uint32_t slot)
 	return fcntl(fd, F_OFD_GETLK, &ask) != 0 || ask.l_type != F_UNLCK;
 }
 
-static void init_mutex(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
 /* Opens and flocks the file that the path names now (it may be replaced while we wait). */
 static int open_locked(const char *path)
 {
@@ -92,7 +82,7 @@ static void prepare(int fd, struct sim_state *state)
 		/* a creator died before it was done: start from zeros, without touching pages */
 		if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)sizeof(*state)) != 0)
 			return;
-		init_mutex(&state->lock);
+		lock_init(state);
 		state->layout = sizeof(*state);
 		config_read_machine(&state->machine);
 		__atomic_store_n(&state->magic, STATE_MAGIC, __ATOMIC_RELEASE);
@@ -152,7 +142,12 @@ static int open_once(void)
 int state_open(void)
 {
 	pthread_mutex_lock(&open_lock);
+	static bool started;
 	int error = sim_shared ? 0 : open_once();
+
+	if (!started)
+		lock_start();
+	started = true;
 	pthread_mutex_unlock(&open_lock);
 	return error;
 }
@@ -211,48 +206,6 @@ void state_forget(void)
 	state_slot = -1;
 	sim_shared = NULL;
 	pthread_mutex_init(&open_lock, NULL);
-}
-
-/* After a holder died: every number back into its range. */
-static void repair(void)
-{
-	struct sim_state *s = sim_shared;
-	if (s->process_top > SIM_MAX_PROCESSES)
-		s->process_top = SIM_MAX_PROCESSES;
-	if (s->context_top > SIM_MAX_CONTEXTS)
-		s->context_top = SIM_MAX_CONTEXTS;
-	if (s->share_top > SIM_MAX_SHARES)
-		s->share_top = SIM_MAX_SHARES;
-	for (uint32_t d = 0; d < SIM_MAX_DEVICES; d++)
-		memset(s->device[d].active, 0, sizeof(s->device[d].active));
-	for (uint32_t c = 0; c < s->context_top; c++) {
-		struct sim_context *context = &s->context[c];
-		struct sim_cursor *cursor = &s->cursor[c];
-		if (context->device >= SIM_MAX_DEVICES)
-			context->device = 0;
-		if (context->tail < cursor->next || context->tail - cursor->next > SIM_RING)
-			cursor->next = context->tail;
-		if (!context->process || cursor->next == context->tail)
-			continue;
-		uint64_t cost = context->ring[cursor->next % SIM_RING].cost_ns;
-		if (cursor->left_ns > cost)
-			cursor->left_ns = cost;
-		s->device[context->device].active[c / 64] |= 1ull << (c % 64);
-	}
-}
-
-void state_lock(void)
-{
-	int error = pthread_mutex_lock(&sim_shared->lock);
-	if (error == EOWNERDEAD) {
-		repair();
-		pthread_mutex_consistent(&sim_shared->lock);
-	}
-}
-
-void state_unlock(void)
-{
-	pthread_mutex_unlock(&sim_shared->lock);
 }
 
 static void bury(uint32_t slot)

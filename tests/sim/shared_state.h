@@ -104,7 +104,7 @@ struct sim_share {
 	uint32_t exported; /* descriptors may stand for it: they lock a byte of the file */
 	uint32_t owner;	   /* process slot the bytes are charged to */
 	uint32_t generation;
-	int32_t holder_pid, holder_fd;	/* whose memory file has the contents; 0: none */
+	int32_t holder_pid, holder_fd; /* whose memory file has the contents; 0: none */
 	uint64_t bytes;
 	uint32_t refs[SIM_MAX_PROCESSES];
 };
@@ -112,7 +112,9 @@ struct sim_share {
 struct sim_state {
 	uint64_t magic;
 	uint64_t layout;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock, beside; /* see shared_lock.c */
+	int32_t lock_owner;	      /* thread that has `lock`, 0 when nobody */
+	int32_t stopped_owner; /* set while that thread is stopped: `beside` counts instead */
 	struct sim_machine machine;
 	uint32_t process_top, context_top, share_top; /* slots ever used: scans stay short */
 	uint64_t births;			      /* processes ever registered */

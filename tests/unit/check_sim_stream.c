@@ -116,8 +116,19 @@ END_TEST
 
 /* ---- waits on memory ---- */
 
-static volatile unsigned *gate;
+static unsigned *gate;
 static CUdeviceptr gate_address;
+
+/* The device is another party: it reads and writes these words while we do. */
+static unsigned get(unsigned index)
+{
+	return __atomic_load_n(&gate[index], __ATOMIC_ACQUIRE);
+}
+
+static void set(unsigned index, unsigned value)
+{
+	__atomic_store_n(&gate[index], value, __ATOMIC_RELEASE);
+}
 
 static void make_gate(void)
 {
@@ -126,15 +137,15 @@ static void make_gate(void)
 	OK(CU(cuMemHostAlloc)(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
 	OK(CU(cuMemHostGetDevicePointer)(&gate_address, memory, 0));
 	gate = memory;
-	*gate = 0;
-	gate[1] = 0;
+	set(0, 0);
+	set(1, 0);
 }
 
 static void *open_later(void *unused)
 {
 	(void)unused;
 	usleep(30000);
-	__atomic_store_n(gate, 3, __ATOMIC_RELEASE);
+	set(0, 3);
 	return NULL;
 }
 
@@ -151,11 +162,11 @@ START_TEST(a_plain_store_opens_a_stream_that_waits_for_it)
 	ck_assert_int_eq(pthread_create(&thread, NULL, open_later, NULL), 0);
 	usleep(5000);
 	IS(CU(cuStreamQuery)(stream), NOT_READY);
-	ck_assert_uint_eq(gate[1], 0);
+	ck_assert_uint_eq(get(1), 0);
 	/* no driver call: the written value must appear by itself */
-	for (int i = 0; i < 2000 && gate[1] != 77; i++)
+	for (int i = 0; i < 2000 && get(1) != 77; i++)
 		usleep(1000);
-	ck_assert_uint_eq(gate[1], 77);
+	ck_assert_uint_eq(get(1), 77);
 	pthread_join(thread, NULL);
 	OK(CU(cuStreamSynchronize)(stream));
 }
@@ -176,24 +187,24 @@ START_TEST(each_condition_of_a_wait_is_honoured)
 	make_gate();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-		*gate = cases[i].flags == CU_STREAM_WAIT_VALUE_NOR ? ~0u : 0;
+		set(0, cases[i].flags == CU_STREAM_WAIT_VALUE_NOR ? ~0u : 0);
 		OK(CU(cuStreamWaitValue32)(stream, gate_address, cases[i].value, cases[i].flags));
 		usleep(2000);
 		IS(CU(cuStreamQuery)(stream), NOT_READY);
-		*gate = cases[i].opens;
+		set(0, cases[i].opens);
 		OK(CU(cuStreamSynchronize)(stream));
 	}
 }
 END_TEST
 
-static volatile int launched;
+static int launched;
 
 static void *launch_many(void *stream)
 {
 	sim_context();
 	for (int i = 0; i < 1500; i++) {
 		sim_launch(spin, 1, stream);
-		launched = i + 1;
+		__atomic_store_n(&launched, i + 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -210,14 +221,14 @@ START_TEST(a_full_stream_holds_its_launcher_but_not_the_other_streams)
 	OK(CU(cuStreamWaitValue32)(stream, gate_address, 1, CU_STREAM_WAIT_VALUE_GEQ));
 	ck_assert_int_eq(pthread_create(&thread, NULL, launch_many, stream), 0);
 	int seen = -1;
-	while (seen != launched) {
-		seen = launched;
+	while (seen != __atomic_load_n(&launched, __ATOMIC_ACQUIRE)) {
+		seen = __atomic_load_n(&launched, __ATOMIC_ACQUIRE);
 		usleep(100000);
 	}
 	ck_assert_int_eq(seen, 1020);
 	OK(sim_launch(spin, 1000, other));
 	OK(CU(cuStreamSynchronize)(other));
-	*gate = 1;
+	set(0, 1);
 	pthread_join(thread, NULL);
 	OK(CU(cuStreamSynchronize)(stream));
 	ck_assert_int_eq(launched, 1500);
@@ -226,9 +237,8 @@ END_TEST
 
 static void CUDA_CB note_order(void *data)
 {
-	volatile unsigned *values = data;
-
-	values[1] = values[0];
+	(void)data;
+	set(1, get(0));
 }
 
 START_TEST(host_functions_run_after_what_is_before_them)
@@ -238,10 +248,10 @@ START_TEST(host_functions_run_after_what_is_before_them)
 	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
 	OK(sim_launch(spin, 3000000, stream));
 	OK(CU(cuStreamWriteValue32)(stream, gate_address, 9, 0));
-	OK(CU(cuLaunchHostFunc)(stream, note_order, (void *)gate));
-	ck_assert_uint_eq(gate[1], 0);
+	OK(CU(cuLaunchHostFunc)(stream, note_order, NULL));
+	ck_assert_uint_eq(get(1), 0);
 	OK(CU(cuStreamSynchronize)(stream));
-	ck_assert_uint_eq(gate[1], 9);
+	ck_assert_uint_eq(get(1), 9);
 }
 END_TEST
 
@@ -256,10 +266,10 @@ START_TEST(the_legacy_stream_waits_for_blocking_streams)
 	OK(sim_launch(spin, 1000, free_stream));
 	OK(CU(cuStreamSynchronize)(free_stream));
 	usleep(3000);
-	ck_assert_uint_eq(gate[1], 0);
-	*gate = 1;
+	ck_assert_uint_eq(get(1), 0);
+	set(0, 1);
 	OK(CU(cuStreamSynchronize)(NULL));
-	ck_assert_uint_eq(gate[1], 1);
+	ck_assert_uint_eq(get(1), 1);
 }
 END_TEST
 
@@ -276,12 +286,12 @@ START_TEST(an_event_orders_two_streams)
 	OK(CU(cuStreamWaitEvent)(b, event, 0));
 	OK(CU(cuStreamWriteValue32)(b, gate_address + 4, 1, 0));
 	usleep(3000);
-	ck_assert_uint_eq(gate[1], 0);
+	ck_assert_uint_eq(get(1), 0);
 	IS(CU(cuEventQuery)(event), NOT_READY);
-	*gate = 1;
+	set(0, 1);
 	OK(CU(cuEventSynchronize)(event));
 	OK(CU(cuStreamSynchronize)(b));
-	ck_assert_uint_eq(gate[1], 1);
+	ck_assert_uint_eq(get(1), 1);
 }
 END_TEST
 
