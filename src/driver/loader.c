@@ -1,6 +1,6 @@
 /*
- * The loader's functions, see loader.h. The link map is only walked here for objects that were there at
- * start, which are never unloaded; later ones are reached through dl_iterate_phdr (driver/object.c).
+ * The loader's functions, see loader.h. The link map is only walked for objects that were there at start,
+ * which are never unloaded; later ones are reached through dl_iterate_phdr (driver/object.c).
  */
 #include "driver/loader.h"
 
@@ -25,18 +25,34 @@ static void *symbol_of(const struct link_map *map, const char *name)
 							       : NULL;
 }
 
+struct next {
+	const char *name;
+	int passed; /* this library */
+	void *after,
+		*other; /* the first definition after it, and the first anywhere outside of it */
+};
+
+static int find_next(const struct object *object, void *data)
+{
+	struct next *next = data;
+
+	if (object->dynamic == _DYNAMIC) {
+		next->passed = 1;
+		return 0;
+	}
+	if (next->passed && !next->after)
+		next->after = object_symbol(object, next->name);
+	if (!next->passed && !next->other)
+		next->other = object_symbol(object, next->name);
+	return next->after != NULL;
+}
+
 void *loader_next(const char *name)
 {
-	const struct link_map *first = object_first_map(), *map = first;
-	void *found = NULL;
+	struct next next = {.name = name};
 
-	while (map && !is_us(map))
-		map = map->l_next;
-	for (; map && !found; map = map->l_next)
-		found = symbol_of(map, name);
-	for (map = first; map && !found; map = map->l_next)
-		found = symbol_of(map, name);
-	return found;
+	object_each(find_next, &next);
+	return next.after ? next.after : next.other;
 }
 
 /* The address in *kept, looked up at the first call. */

@@ -10,8 +10,8 @@
 
 #include "driver/object.h"
 
-/* The definition of `name` after this library, else any outside of it; NULL when there is none. For start-up
- * or the first call: keep the answer. */
+/* The definition of `name` after this library, else any outside of it; NULL when there is none. Walks all
+ * objects: keep the answer. */
 void *loader_next(const char *name);
 
 /* dlsym, dlvsym and dlopen so found, kept. NULL in a program without them. */

@@ -28,6 +28,7 @@
 
 #define NEW_OBJECTS 256 /* in one open; more is a known bypass */
 #define NOT_DUE	    UINT32_MAX
+#define SPINS	    10000000u
 
 static _Atomic uint32_t due = NOT_DUE;
 static _Atomic uint32_t writing; /* no call into the loader while held */
@@ -45,7 +46,9 @@ static void store(const struct object *object, void **slot, void *value)
 		at >= (object->relro_start & ~(page - 1)) && at < (object->relro_end & ~(page - 1));
 	uint32_t unlocked = 0;
 
-	while (!atomic_compare_exchange_weak(&writing, &unlocked, 1)) {
+	/* Microseconds, unless a fork copied the lock while it was held: then nobody will let it go. */
+	for (unsigned spins = 0;
+	     spins < SPINS && !atomic_compare_exchange_weak(&writing, &unlocked, 1); spins++) {
 		unlocked = 0;
 		cpu_relax();
 	}
