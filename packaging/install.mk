@@ -4,7 +4,7 @@
 #   make uninstall                                                       the same variables
 #   make dist           the sources, build/cuota-VERSION.tar.gz
 #   make tarball        a relocatable tree for sites without root, with an Lmod module file
-#   make deb            Debian packages, build/deb/*.deb
+#   make deb            Debian packages, build-deb/*.deb
 #
 # INSTALLED is the one list of what install puts where (mode:source:destination); uninstall and the tests
 # read the same list.
@@ -95,16 +95,21 @@ dist: ## the sources as a tarball
 
 # Any directory will do: `cuota run` finds the library beside itself.
 tarball: ## a relocatable tree with an Lmod module file
-	@rm -rf $(O)/tarball
-	@$(MAKE) --no-print-directory install DESTDIR=$(O)/tarball/root PREFIX=/cuota-$(VERSION) \
+	@rm -rf $(O)-tarball
+	@$(MAKE) --no-print-directory install DESTDIR=$(O)-tarball/root PREFIX=/cuota-$(VERSION) \
 		LIBDIR=/cuota-$(VERSION)/lib O=$(O)
-	@mkdir -p $(O)/tarball/root/cuota-$(VERSION)/modulefiles/cuota
+	@mkdir -p $(O)-tarball/root/cuota-$(VERSION)/modulefiles/cuota
 	@sed 's|@VERSION@|$(VERSION)|' packaging/module.lua > \
-		$(O)/tarball/root/cuota-$(VERSION)/modulefiles/cuota/$(VERSION).lua
-	@cp LICENSE $(O)/tarball/root/cuota-$(VERSION)/
-	tar -C $(O)/tarball/root --owner=0 --group=0 -czf \
+		$(O)-tarball/root/cuota-$(VERSION)/modulefiles/cuota/$(VERSION).lua
+	@cp LICENSE $(O)-tarball/root/cuota-$(VERSION)/
+	tar -C $(O)-tarball/root --owner=0 --group=0 -czf \
 		$(O)/cuota-$(VERSION)-linux-$(shell uname -m).tar.gz cuota-$(VERSION)
 
 # Built from the committed sources in a tree of its own.
 deb: ## Debian packages (needs debhelper)
 	@packaging/build-deb $(O) $(VERSION)
+
+.PHONY: clean-packaging
+clean: clean-packaging
+clean-packaging:
+	rm -rf $(O)-deb $(O)-tarball
