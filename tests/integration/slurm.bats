@@ -212,6 +212,15 @@ bundle()
 	[ "$(cat out/array-* | cut -d' ' -f2 | sort -u)" = 8192M ]
 }
 
+@test "multi-gpu.sbatch: a job with two GPUs may ask for less on one of them" {
+	mkdir -p out && chmod 1777 out
+	id=$(as cuota-it-a sbatch --parsable --wait --output="$work/out/%j" "$examples/hpc/multi-gpu.sbatch" \
+		bash -c "CUDA_VISIBLE_DEVICES=0,1 $work/take; CUDA_VISIBLE_DEVICES=0,1 $work/take -d 1")
+	[ "$(grep -c got_mib "out/$id")" -eq 2 ]
+	within 11000 12288 "$(sed -n 's/.*got_mib=\([0-9]*\).*/\1/p' "out/$id" | sed -n 1p)"
+	within 3000 4096 "$(sed -n 's/.*got_mib=\([0-9]*\).*/\1/p' "out/$id" | sed -n 2p)"
+}
+
 @test "kill -9 of a task leaves nothing in the ledger" {
 	mkdir -p out && chmod 1777 out
 	a=$(submit cuota-it-a "$examples/slurm/cap.sbatch" "$work/take" -h 60)

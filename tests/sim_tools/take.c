@@ -3,11 +3,12 @@
  * enough to run anywhere. It takes memory, works for a while, says what it got and knows nothing of
  * cuota.
  *
- *   take [-m MIB] [-s SECONDS] [-k MICROSECONDS] [-h SECONDS]
+ *   take [-m MIB] [-s SECONDS] [-k MICROSECONDS] [-h SECONDS] [-d DEVICE]
  *
  *     -m  take MIB in pieces of 64 MiB, or until refused (default: all there is)
  *     -s  then launch kernels of -k (1000) microseconds, waiting for each, for so long
  *     -h  then hold what was taken for so long
+ *     -d  on this device (0)
  *
  * Prints "total_mib= free_mib= got_mib= refused=" first (refused is the driver's code, 0 = not), then
  * "busy_pct=" of the time that its kernels worked: only on the simulated GPU, where a kernel called
@@ -106,19 +107,20 @@ int main(int argc, char **argv)
 	CUresult refusal;
 	CUcontext context;
 	CUdevice device;
-	int option;
+	int option, ordinal = 0;
 
-	while ((option = getopt(argc, argv, "m:s:k:h:")) != -1) {
+	while ((option = getopt(argc, argv, "m:s:k:h:d:")) != -1) {
 		switch (option) {
 		case 'm': enough = strtoull(optarg, NULL, 10) * MIB; break;
 		case 's': seconds = atof(optarg); break;
 		case 'k': kernel_us = strtoull(optarg, NULL, 10); break;
 		case 'h': hold = atof(optarg); break;
+		case 'd': ordinal = atoi(optarg); break;
 		default: return 2;
 		}
 	}
 	must(cuInit(0), "cuInit");
-	must(cuDeviceGet(&device, 0), "cuDeviceGet");
+	must(cuDeviceGet(&device, ordinal), "cuDeviceGet");
 	must(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
 	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	if (seconds > 0)
