@@ -35,20 +35,39 @@ static int usable(const char *dir, int mode, int follow)
 	return faccessat(AT_FDCWD, dir, mode, AT_EACCESS) != 0 ? -errno : 0;
 }
 
-/* Makes it with its mode before it has its name, so that nobody meets it half made. */
-static int make_shared(void)
+int dir_make_shared(const char *path)
+{
+	int fd, code = 0;
+
+	if (mkdir(path, 0700) != 0)
+		return -errno;
+	/* By descriptor: a name can be made to lead elsewhere meanwhile. */
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 01777) != 0) /* whatever the umask */
+		code = -errno;
+	close(fd);
+	return code;
+}
+
+/* Makes it under another name first, so that nobody meets it with the wrong mode. */
+static int make_default(void)
 {
 	char temporary[64];
-	int code = 0;
+	uint64_t noise = file_noise();
+	int code;
 
-	snprintf(temporary, sizeof(temporary), "/dev/shm/.cuota.%ld", syscall(SYS_gettid));
-	if (mkdir(temporary, 0700) != 0 && errno != EEXIST)
-		return -errno;
-	if (chmod(temporary, 01777) != 0 || (syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD,
-						     DIR_SHARED, RENAME_NOREPLACE) != 0 &&
-					     errno != EEXIST))
-		code = -errno;
-	rmdir(temporary);
+	snprintf(temporary, sizeof(temporary), "/dev/shm/.cuota.%016llx",
+		 (unsigned long long)noise);
+	code = dir_make_shared(temporary);
+	if (code != 0)
+		return code;
+	if (syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, DIR_SHARED, RENAME_NOREPLACE) !=
+	    0) {
+		code = errno == EEXIST ? 0 : -errno;
+		rmdir(temporary);
+	}
 	return code;
 }
 
@@ -68,7 +87,7 @@ int ledger_dir(const char *configured, char *ret_dir, struct error *err)
 		dir = DIR_SHARED;
 		code = usable(dir, W_OK | X_OK, 0);
 		if (code == -ENOENT) {
-			code = make_shared();
+			code = make_default();
 			if (code == 0)
 				code = usable(dir, W_OK | X_OK, 0);
 		}

@@ -130,7 +130,7 @@ int seat_take(struct member *member, struct error *err)
 int ledger_join(struct ledger *ledger, const char *group, const struct quota *ceiling,
 		const struct quota *asked, struct member *ret, struct error *err)
 {
-	int code;
+	int saved_errno = errno, code;
 
 	memset(ret, 0, sizeof(*ret));
 	if (!ledger->file || ledger->read_only || !map_is_here(ledger))
@@ -151,6 +151,7 @@ int ledger_join(struct ledger *ledger, const char *group, const struct quota *ce
 	ret->alone = !group[0];
 	memcpy(ret->name, group, strnlen(group, sizeof(ret->name) - 1));
 	code = seat_take(ret, err);
+	errno = saved_errno;
 	if (code != 0)
 		return code;
 	/* Not what the group's word says now: the file is to be read once in any case. */

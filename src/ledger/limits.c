@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -222,18 +221,15 @@ static int write_whole(const char *dir, const char *path, const struct quota *qu
 {
 	char temporary[PATH_MAX], text[LIMITS_BYTES];
 	size_t bytes = format(quota, text, sizeof(text));
-	int code = 0, fd;
+	int code, fd;
 
 	if (snprintf(temporary, sizeof(temporary), "%s/limits", dir) >= PATH_MAX - 32)
 		return -ENAMETOOLONG;
-	if (mkdir(temporary, 0700) == 0) {
-		if (chmod(temporary, 01777) != 0)
-			return -errno;
-	} else if (errno != EEXIST) {
-		return -errno;
-	}
-	snprintf(temporary + strlen(temporary), 32, "/.%ld", syscall(SYS_gettid));
-	unlink(temporary);
+	code = dir_make_shared(temporary);
+	if (code != 0 && code != -EEXIST)
+		return code;
+	code = 0;
+	snprintf(temporary + strlen(temporary), 32, "/.%016llx", (unsigned long long)file_noise());
 	fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

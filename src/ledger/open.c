@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ledger/byte_lock.h"
 #include "ledger/map.h"
 #include "ledger/protocol.h"
@@ -45,6 +46,15 @@ int file_status(int fd, const char *path, struct file_status *ret)
 int file_status_followed(const char *path, struct file_status *ret)
 {
 	return status_by(AT_FDCWD, path, 0, ret);
+}
+
+uint64_t file_noise(void)
+{
+	uint64_t noise = 0;
+
+	if (syscall(SYS_getrandom, &noise, sizeof(noise), GRND_NONBLOCK) < 0)
+		noise = (uintptr_t)&noise ^ clock_now_ns() ^ (uint64_t)getpid() << 40;
+	return noise;
 }
 
 static uint64_t fnv1a(const void *bytes, size_t count)
@@ -186,7 +196,6 @@ static int fill_new(int fd, const char *uuid)
 static int create(const char *dir, const char *path, const char *uuid)
 {
 	char temporary[PATH_MAX], self[40];
-	uint64_t noise = 0;
 	int code, fd;
 
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -203,10 +212,8 @@ static int create(const char *dir, const char *path, const char *uuid)
 	} else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
 		return -errno;
 	}
-	if (syscall(SYS_getrandom, &noise, sizeof(noise), 1 /* GRND_NONBLOCK */) < 0)
-		noise = (uintptr_t)&noise ^ (uint64_t)getpid();
 	if (snprintf(temporary, sizeof(temporary), "%s/.%s.%016llx", dir, uuid,
-		     (unsigned long long)noise) >= (int)sizeof(temporary))
+		     (unsigned long long)file_noise()) >= (int)sizeof(temporary))
 		return -ENAMETOOLONG;
 	fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

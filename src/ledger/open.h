@@ -18,6 +18,12 @@ int file_status(int fd, const char *path, struct file_status *ret);
 /* Of what a path leads to. */
 int file_status_followed(const char *path, struct file_status *ret);
 
+/* A number that others can hardly guess, for temporary names. */
+uint64_t file_noise(void);
+
+/* Makes a directory of mode 1777. 0 or -errno. */
+int dir_make_shared(const char *path);
+
 /* The header of a fresh ledger of this device. */
 void ledger_header_make(struct ledger_header *ret, const char *uuid);
 

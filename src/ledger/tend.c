@@ -64,7 +64,7 @@ static int is_mine(const struct member *member)
 int member_tend(struct member *member, struct error *err)
 {
 	struct ledger *ledger = member->ledger, fresh;
-	int code, replaced = 0;
+	int saved_errno = errno, code, replaced = 0;
 
 	if (!member_is_ours(member))
 		return -ESRCH;
@@ -91,5 +91,6 @@ int member_tend(struct member *member, struct error *err)
 	if (replaced)
 		ledger_close(&fresh);
 	member_refresh(member);
+	errno = saved_errno;
 	return code;
 }
