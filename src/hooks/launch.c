@@ -181,7 +181,10 @@ static inline int launch_begin(struct launching *l, const void *function, const 
 	l->cost = costs_find(&l->launcher->sched.costs, launch_key(function, shape));
 	l->charged_ns = cost_launch(l->cost, &l->want_sample);
 	flows = sched_flows(&l->launcher->sched, l->charged_ns);
-	if (__builtin_expect(flows && !l->want_sample, 1))
+	/* Until the first sample is read each launch looks for it: by guess a 20 ms kernel looks like a short one. */
+	if (__builtin_expect(flows && !l->want_sample &&
+				     atomic_load_explicit(&l->cost->samples, memory_order_relaxed),
+			     1))
 		return 0;
 	return launch_slow(l, flows);
 }
