@@ -83,6 +83,12 @@ static nvmlReturn_t running_v2(const char *function, nvmlDevice_t device, unsign
 	return NVML_SUCCESS;
 }
 
+/* Asked before begin() has looked whether NVML is initialised at all. */
+static bool under_mps(void)
+{
+	return sim_shared && sim_shared->machine.mps;
+}
+
 #define RUNNING_V1(name, any) \
 	NVML_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *count, \
 				      nvmlProcessInfo_v1_t *infos); \
@@ -98,15 +104,15 @@ static nvmlReturn_t running_v2(const char *function, nvmlDevice_t device, unsign
 		return running_v2(#name, device, count, infos, any); \
 	}
 
-RUNNING_V1(nvmlDeviceGetComputeRunningProcesses, !sim_shared->machine.mps)
-RUNNING_V2(nvmlDeviceGetComputeRunningProcesses_v2, !sim_shared->machine.mps)
-RUNNING_V2(nvmlDeviceGetComputeRunningProcesses_v3, !sim_shared->machine.mps)
+RUNNING_V1(nvmlDeviceGetComputeRunningProcesses, !under_mps())
+RUNNING_V2(nvmlDeviceGetComputeRunningProcesses_v2, !under_mps())
+RUNNING_V2(nvmlDeviceGetComputeRunningProcesses_v3, !under_mps())
 RUNNING_V1(nvmlDeviceGetGraphicsRunningProcesses, false)
 RUNNING_V2(nvmlDeviceGetGraphicsRunningProcesses_v2, false)
 RUNNING_V2(nvmlDeviceGetGraphicsRunningProcesses_v3, false)
-RUNNING_V1(nvmlDeviceGetMPSComputeRunningProcesses, sim_shared->machine.mps)
-RUNNING_V2(nvmlDeviceGetMPSComputeRunningProcesses_v2, sim_shared->machine.mps)
-RUNNING_V2(nvmlDeviceGetMPSComputeRunningProcesses_v3, sim_shared->machine.mps)
+RUNNING_V1(nvmlDeviceGetMPSComputeRunningProcesses, under_mps())
+RUNNING_V2(nvmlDeviceGetMPSComputeRunningProcesses_v2, under_mps())
+RUNNING_V2(nvmlDeviceGetMPSComputeRunningProcesses_v3, under_mps())
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
 							       nvmlProcessDetailList_v1_t *list);
