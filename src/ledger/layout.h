@@ -147,7 +147,8 @@ struct turn {
 	_Atomic uint64_t vclock_ns; /* virtual time of the last winner: a newcomer starts here */
 	_Atomic uint64_t wanting[LEDGER_SLOTS / 64]; /* hint bitmap of slots with sm.want */
 	_Atomic uint64_t switches;
-	_Atomic uint64_t reserved[11];
+	_Atomic uint64_t asked_ns[4]; /* by priority: when a group of it last asked for the device */
+	_Atomic uint64_t reserved[7];
 };
 
 struct ledger_header {

@@ -409,15 +409,14 @@ static int open_chunks(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_
 {
 	uint64_t until = LOAD(&sched->turns.file->turn.until_ns);
 	uint64_t busy_until = LOAD(&sched->slot_sm->busy_until_ns);
-	uint64_t room, paid = 0;
+	uint64_t begin = busy_until > now_ns ? busy_until : now_ns;
+	uint64_t end = now_ns + turn_ahead_ns(&sched->turns, now_ns), room, paid = 0;
 	uint32_t open = LOAD(sched->open);
 	int all;
 
-	if (until == 0 || until > now_ns + TURN_QUANTUM_NS)
-		until = now_ns + TURN_QUANTUM_NS;
-	room = until > busy_until && busy_until > now_ns ? until - busy_until : until - now_ns;
-	if (busy_until >= until)
-		room = 0;
+	if (until && until < end)
+		end = until;
+	room = end > begin ? end - begin : 0;
 	lock(sched);
 	while (open != sched->chunk && paid < room) {
 		uint32_t at = ++open % SCHED_CHUNKS;
@@ -462,6 +461,8 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 		return 0;
 	/* What is left closed waits for the next lease, or for room in this one. */
 	look = LOAD(&sched->turns.file->turn.until_ns);
+	if (turn_ahead_ns(&sched->turns, now_ns) < TURN_QUANTUM_NS)
+		look = LOAD(&sched->slot_sm->busy_until_ns) - SCHED_LATE_NS;
 	return look > now_ns + SCHED_LATE_NS ? look : now_ns + SCHED_LATE_NS;
 }
 

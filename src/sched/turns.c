@@ -255,6 +255,15 @@ static void pass_over(const struct turns *turns, unsigned slot)
 	STORE(&turns->file->slot[slot].sm.want, 0);
 }
 
+/* Those below keep their queues short while we are about. */
+static void note_priority(const struct turns *turns, uint64_t now_ns)
+{
+	const struct group *group = group_of(turns, turns->slot);
+
+	if (group && group_priority(group) > PRIORITY_LOW)
+		STORE(&turns->file->turn.asked_ns[group_priority(group)], now_ns);
+}
+
 enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *ret_word,
 			 uint64_t *ret_look_ns, unsigned *ret_wake)
 {
@@ -262,6 +271,7 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 	unsigned holder = owner_slot(word), first;
 
 	*ret_wake = 0;
+	note_priority(turns, now_ns);
 	if (holder == turns->slot) {
 		if (!turn_must_yield(turns, now_ns, ret_wake)) {
 			*ret_word = word;
@@ -337,19 +347,36 @@ void turn_resume(const struct turns *turns)
 		STORE(&sm->resting, 0);
 }
 
+uint64_t turn_ahead_ns(const struct turns *turns, uint64_t now_ns)
+{
+	const struct group *group = group_of(turns, turns->slot);
+	uint32_t mine = group ? group_priority(group) : PRIORITY_NORMAL;
+
+	for (uint32_t higher = mine + 1; higher <= PRIORITY_HIGH; higher++) {
+		uint64_t asked = LOAD(&turns->file->turn.asked_ns[higher]);
+
+		if (asked && asked <= now_ns && now_ns - asked < TURN_HIGH_NS)
+			return TURN_AHEAD_HIGH_NS;
+	}
+	return TURN_QUANTUM_NS;
+}
+
 uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate)
 {
 	uint64_t until = LOAD(&turns->file->turn.until_ns);
 	uint64_t busy_until = LOAD(&turns->file->slot[turns->slot].sm.busy_until_ns);
-	uint64_t limit = until;
+	uint64_t ahead = turn_ahead_ns(turns, now_ns), limit;
 
-	if (until == 0 || busy_until <= now_ns)
+	if ((until == 0 && ahead == TURN_QUANTUM_NS) || busy_until <= now_ns)
 		return 0;
-	if (!can_gate && limit > now_ns + TURN_AHEAD_NS)
-		limit = now_ns + TURN_AHEAD_NS;
+	if (until == 0)
+		until = now_ns + TURN_QUANTUM_NS;
+	if (!can_gate && ahead > TURN_AHEAD_NS)
+		ahead = TURN_AHEAD_NS;
+	limit = until < now_ns + ahead ? until : now_ns + ahead;
 	if (busy_until < limit)
 		return 0;
-	return busy_until >= until ? until : busy_until - TURN_AHEAD_NS;
+	return busy_until >= until ? until : busy_until - ahead + 1;
 }
 
 int turn_is_ours(const struct turns *turns)

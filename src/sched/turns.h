@@ -29,6 +29,8 @@
 #define TURN_SYNC_GRACE_NS   500000ull	 /* while a thread of the holder waits for the device, its work is
 					    late rather than done: another context ran meanwhile */
 #define TURN_AHEAD_NS	     1000000ull	 /* work the holder may have queued while others want the device */
+#define TURN_AHEAD_HIGH_NS   300000ull	 /* and next to a group of higher priority, gates or not */
+#define TURN_HIGH_NS	     200000000ull /* it counts as being there for so long after it last asked */
 #define TURN_POLL_NS	     40000ull	 /* a waiter looks this often once the end is due */
 #define TURN_SWITCH_NS	     140000ull	 /* what the driver needs to change contexts: our work starts later */
 #define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */
@@ -58,6 +60,9 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wake);
 
 int turn_is_ours(const struct turns *turns);
+
+/* How far ahead of the device we may queue: the whole lease, or little next to a higher priority. */
+uint64_t turn_ahead_ns(const struct turns *turns, uint64_t now_ns);
 
 /* 1 when some other process wants the device or holds it. */
 int turn_contended(const struct turns *turns);
