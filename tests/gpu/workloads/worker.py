@@ -131,6 +131,9 @@ def serve(kind, make, arguments=None):
         if words[0] == "run":
             run(workload.step, float(words[1]), int(words[2]), float(words[3]))
         elif words[0] == "profile" and hasattr(workload, "profile"):
-            say(**workload.profile(int(words[1])))
+            try:
+                say(**workload.profile(int(words[1])))
+            except Exception as e:  # no profiler here: the workload itself is still good
+                say(error=f"{type(e).__name__}: {e}")
         else:
             say(error=f"cannot {line.strip()}")
