@@ -95,6 +95,7 @@ static void read_ledger(struct nvml_view *view, const char *group, char ret_dir[
 
 	view->own = NULL;
 	view->ledger.group_count = view->ledger.slot_count = 0;
+	view->ledger.device_bytes = 0;
 	ret_dir[0] = '\0';
 	for (; *dir && !ret_dir[0]; dir++) {
 		snprintf(path, sizeof(path), "%s/%s.ledger", *dir, view->uuid);
@@ -106,19 +107,24 @@ static void read_ledger(struct nvml_view *view, const char *group, char ret_dir[
 	}
 }
 
-static uint64_t real_total(nvmlDevice_t device)
+/* What CUDA calls the device's total, of which a percentage is taken: without what the driver reserves. */
+static uint64_t cuda_total(nvmlDevice_t device, const struct nvml_view *view)
 {
-	nvmlMemory_t memory;
+	nvmlMemory_v2_t two = {.version = (unsigned)sizeof(two) | 2u << 24};
+	nvmlMemory_t one;
 
-	return real_nvml.nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS ? memory.total
-										  : 0;
+	if (view->ledger.device_bytes)
+		return view->ledger.device_bytes; /* as a process with a seat has seen it */
+	if (real_nvml.nvmlDeviceGetMemoryInfo_v2(device, &two) == NVML_SUCCESS)
+		return two.total - two.reserved;
+	return real_nvml.nvmlDeviceGetMemoryInfo(device, &one) == NVML_SUCCESS ? one.total : 0;
 }
 
 /* What this process would be held to if it took a seat now: as ledger_join reckons it. */
 static int reckon_unseated(struct nvml_view *view, nvmlDevice_t device)
 {
 	const struct config *config = tenant_config();
-	uint64_t total = real_total(device), used = 0;
+	uint64_t total, used = 0;
 	unsigned index = UINT32_MAX;
 	struct quota limits = {0};
 	char dir[PATH_MAX];
@@ -127,12 +133,13 @@ static int reckon_unseated(struct nvml_view *view, nvmlDevice_t device)
 	if (real_nvml.nvmlDeviceGetIndex &&
 	    real_nvml.nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS)
 		cuda_index = nvml_visible_index(getenv("CUDA_VISIBLE_DEVICES"), index, view->uuid);
+	read_ledger(view, config->group, dir);
+	total = cuda_total(device, view);
 
 	struct quota asked = config_quota(
 		config, cuda_index < 0 ? UINT32_MAX : (unsigned)cuda_index, view->uuid, total);
 	struct quota ceiling = tenant_ceiling(view->uuid, total);
 
-	read_ledger(view, config->group, dir);
 	if (config->group[0] && dir[0])
 		limits_read(dir, config->group, (unsigned)geteuid(), &limits, NULL);
 	if (!config->group[0] && !quota_any(&asked) && !quota_any(&ceiling))
