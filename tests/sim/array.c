@@ -78,6 +78,7 @@ CUresult array_new(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct array **ret_array
 
 void array_delete(struct array *array)
 {
+	sparse_release(array);
 	if (array->range)
 		linear_free(array->range);
 	for (struct array **at = &array->context->arrays; *at; at = &(*at)->next) {

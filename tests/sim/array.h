@@ -34,5 +34,7 @@ CUresult array_new(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct array **ret_array
 void array_delete(struct array *array);
 struct mipmap *mipmap_of(CUmipmappedArray handle);
 void mipmap_delete(struct mipmap *mipmap);
+/* sparse.c: physical memory behind its parts */
+void sparse_release(const void *owner);
 
 #endif

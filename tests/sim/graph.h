@@ -73,6 +73,10 @@ struct graph_node **graph_order(struct graph *graph);
 CUresult node_set(struct graph_node *node, const CUgraphNodeParams *params);
 void node_clear(struct graph_node *node);
 
+/* graph_change.c: older forms of kernel parameters in the newest one */
+CUDA_KERNEL_NODE_PARAMS_v3 params_of_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
+CUDA_KERNEL_NODE_PARAMS_v3 params_of_kernel_v2(const CUDA_KERNEL_NODE_PARAMS_v2 *p);
+
 /* user_object.c */
 void users_release(struct graph *graph);
 

@@ -9,7 +9,10 @@
 
 #include <string.h>
 
-#define LAUNCH_HOST_NS 3500ull
+/* A launch takes the host 3.5 us and reaches an idle device 1.9 us later (measured: a pair of
+ * events around it reads 5.5 us more than the kernel takes). */
+#define LAUNCH_HOST_NS	 3500ull
+#define LAUNCH_ARRIVE_NS 5400ull
 
 CUresult launch_resolve(CUfunction handle, struct function **ret_function)
 {
@@ -93,6 +96,13 @@ CUresult launch_prepare(struct stream *stream, struct function *function)
 	return CUDA_SUCCESS;
 }
 
+static void enqueue(struct stream *stream, uint64_t cost_ns, uint64_t arrive_ns)
+{
+	struct op *op = op_new(OP_DEVICE, cost_ns);
+	op->arrive_ns = arrive_ns;
+	queue_add(stream, op);
+}
+
 static CUresult add_kernel(struct launch *l, CUstream handle)
 {
 	uint64_t begin = time_now_ns();
@@ -110,7 +120,7 @@ static CUresult add_kernel(struct launch *l, CUstream handle)
 	if (result == CUDA_SUCCESS && stream->capture)
 		result = capture_kernel(stream, l);
 	else if (result == CUDA_SUCCESS)
-		queue_add(stream, op_new(OP_DEVICE, launch_cost(l)));
+		enqueue(stream, launch_cost(l), begin + LAUNCH_ARRIVE_NS);
 	while (time_now_ns() < begin + LAUNCH_HOST_NS)
 		;
 	return result;

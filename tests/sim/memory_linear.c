@@ -276,7 +276,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr address)
 	bool ok = range && range->base == address && !range->freed &&
 		  (range->kind == RANGE_DEVICE || range->kind == RANGE_MANAGED ||
 		   range->kind == RANGE_POOL || range->kind == RANGE_GRAPH ||
-		   range->kind == RANGE_EXTERNAL);
+		   range->kind == RANGE_EXTERNAL || (range->kind == RANGE_IMPORTED && range->pool));
 	pthread_mutex_unlock(&core_lock);
 	if (!ok)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -11,6 +11,7 @@ struct mipmap *mipmap_of(CUmipmappedArray handle)
 
 void mipmap_delete(struct mipmap *mipmap)
 {
+	sparse_release(mipmap);
 	for (unsigned i = 0; i < mipmap->levels; i++)
 		if (mipmap->level[i])
 			array_delete(mipmap->level[i]);

@@ -99,6 +99,7 @@ static void pool_bury(struct pool *pool)
 		*at = pool->next;
 		break;
 	}
+	pool_share_drop(pool);
 	object_destroy(pool);
 }
 
@@ -180,6 +181,8 @@ CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct stream *stream,
 {
 	uint64_t span = round_up(bytes ? bytes : 1, 512), offset = 0;
 	struct chunk *chunk = pool->chunks;
+	if (pool->imported)
+		return CUDA_ERROR_INVALID_VALUE;
 	while (chunk && !find_gap(chunk, span, stream, &offset))
 		chunk = chunk->next;
 	if (!chunk) {
@@ -357,8 +360,9 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 	bool fits = range && range->base == address && !range->freed;
 	if (fits && range->kind == RANGE_POOL) {
 		result = free_in_stream(stream, range);
-	} else if (fits && (range->kind == RANGE_DEVICE || range->kind == RANGE_MANAGED ||
-			    range->kind == RANGE_GRAPH)) {
+	} else if (fits &&
+		   (range->kind == RANGE_DEVICE || range->kind == RANGE_MANAGED ||
+		    range->kind == RANGE_GRAPH || (range->kind == RANGE_IMPORTED && range->pool))) {
 		range->freed = range->kind != RANGE_GRAPH;
 		pthread_mutex_unlock(&core_lock);
 		struct op *op = op_new(OP_DEVICE, 0);

@@ -30,7 +30,8 @@ struct pool {
 	struct object object;
 	CUdevice device; /* -1: host */
 	CUmemPoolProps props;
-	bool is_default, destroyed;
+	bool is_default, destroyed, imported;
+	int share; /* index + 1 when exported or imported */
 	struct chunk *chunks;
 	uint64_t threshold;
 	uint64_t reserved, reserved_high, used, used_high;
@@ -46,6 +47,8 @@ struct pool *pool_new(CUdevice device);
 struct pool *pool_current(CUdevice device);
 /* Releases chunks without blocks until at most `keep` bytes remain; how many it released. */
 uint64_t pool_trim(struct pool *pool, uint64_t keep);
+/* pool_share.c */
+void pool_share_drop(struct pool *pool);
 CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct stream *stream,
 		    struct range **ret_range);
 

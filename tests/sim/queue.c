@@ -100,8 +100,8 @@ static bool submit(struct stream *stream, uint64_t now)
 		if (takes_device(op)) {
 			if (sim_shared->context[host->shared].tail - host->noted >= SIM_RING)
 				break;
-			uint64_t latency = op->kind == OP_DEVICE ? 1000 : 0;
-			op->place = time_push(host->shared, now + latency, op->cost_ns);
+			uint64_t arrive = now > op->arrive_ns ? now : op->arrive_ns;
+			op->place = time_push(host->shared, arrive, op->cost_ns);
 			host->in_ring[op->place % SIM_RING] = op;
 		} else if (!may_pass(stream, op, now)) {
 			set_at_wait(stream, op->kind == OP_WAIT_VALUE && stream->head == op);

@@ -126,6 +126,7 @@ struct op {
 	bool in_graph;	/* host side effects only; the graph paid the device time */
 	uint64_t place; /* in the ring */
 	uint64_t cost_ns;
+	uint64_t arrive_ns; /* not on the device before this */
 	uint64_t done_ns;
 	void (*effect)(void *data); /* at its simulated end; owns data */
 	void *data;

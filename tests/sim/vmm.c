@@ -45,6 +45,7 @@ static struct handle *handle_new(const CUmemAllocationProp *prop, uint64_t bytes
 	return handle;
 }
 
+/* Gone when neither released nor mapped anywhere. */
 static void handle_drop(struct handle *handle)
 {
 	if (handle->refs || handle->maps)
@@ -101,6 +102,12 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *ret_handle, size_t bytes,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_handle = (CUmemGenericAllocationHandle)(uintptr_t)handle;
 	return CUDA_SUCCESS;
+}
+
+void handle_let_go(struct handle *handle)
+{
+	handle->maps--;
+	handle_drop(handle);
 }
 
 CUresult sim_cuMemRelease(CUmemGenericAllocationHandle value)
@@ -237,8 +244,7 @@ static void unmap(struct range *range, void *unused)
 	mmap((void *)range->base, range->size, PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	range_delete(range);
-	handle->maps--;
-	handle_drop(handle);
+	handle_let_go(handle);
 }
 
 CUresult sim_cuMemUnmap(CUdeviceptr address, size_t bytes)

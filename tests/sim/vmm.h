@@ -21,6 +21,8 @@ struct handle {
 extern int memory_file;
 
 struct handle *handle_of(CUmemGenericAllocationHandle handle);
+/* One mapping less. */
+void handle_let_go(struct handle *handle);
 void *handle_map(struct handle *handle, uint64_t address, uint64_t bytes, int prot);
 
 static inline bool handle_on_device(const struct handle *handle)

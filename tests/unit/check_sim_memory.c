@@ -401,6 +401,69 @@ START_TEST(an_exported_descriptor_keeps_the_memory_until_it_is_closed)
 }
 END_TEST
 
+START_TEST(a_part_of_a_sparse_array_keeps_its_memory)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 4096,
+					.Height = 4096,
+					.Format = CU_AD_FORMAT_FLOAT,
+					.NumChannels = 1,
+					.Flags = CUDA_ARRAY3D_SPARSE};
+	CUmemGenericAllocationHandle handle;
+	CUarrayMapInfo map;
+
+	begin();
+	memset(&map, 0, sizeof(map));
+	map.resourceType = CU_RESOURCE_TYPE_ARRAY;
+	OK(CU(cuArray3DCreate)(&map.resource.array, &desc));
+	OK(CU(cuMemCreate)(&handle, 2 * M, &prop, 0));
+	map.subresource.sparseLevel.extentWidth = 128;
+	map.subresource.sparseLevel.extentHeight = 128;
+	map.subresource.sparseLevel.extentDepth = 1;
+	map.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+	map.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+	map.memHandle.memHandle = handle;
+	OK(CU(cuMemMapArrayAsync)(&map, 1, NULL));
+	OK(CU(cuMemRelease)(handle));
+	TAKEN_IS(2 * M);
+	map.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+	OK(CU(cuMemMapArrayAsync)(&map, 1, NULL));
+	TAKEN_IS(0);
+}
+END_TEST
+
+START_TEST(a_pointer_imported_from_a_pool_takes_nothing)
+{
+	CUmemPoolProps props;
+	CUmemoryPool pool, imported;
+	CUmemPoolPtrExportData data;
+	CUdeviceptr p, q;
+	int fd;
+
+	begin();
+	memset(&props, 0, sizeof(props));
+	props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	OK(CU(cuMemPoolCreate)(&pool, &props));
+	OK(CU(cuMemAllocFromPoolAsync)(&p, 64 * M, pool, NULL));
+	OK(CU(cuMemPoolExportToShareableHandle)(&fd, pool, props.handleTypes, 0));
+	OK(CU(cuMemPoolExportPointer)(&data, p));
+	OK(CU(cuMemPoolImportFromShareableHandle)(&imported, (void *)(intptr_t)fd,
+						  props.handleTypes, 0));
+	OK(CU(cuMemPoolImportPointer)(&q, imported, &data));
+	IS(CU(cuMemAllocFromPoolAsync)(&p, 64 * M, imported, NULL), INVALID_VALUE);
+	TAKEN_IS(64 * M);
+	OK(CU(cuMemFree)(q));
+	OK(CU(cuMemFree)(p));
+	OK(CU(cuMemPoolDestroy)(imported));
+	OK(CU(cuMemPoolDestroy)(pool));
+	close(fd);
+	TAKEN_IS(0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	Suite *suite = suite_create("sim_memory");
@@ -422,6 +485,8 @@ int main(int argc, char **argv)
 	tcase_add_test(tcase, managed_memory_is_taken_when_the_device_touches_it);
 	tcase_add_test(tcase, an_opened_handle_shows_the_same_bytes_and_keeps_the_memory);
 	tcase_add_test(tcase, an_exported_descriptor_keeps_the_memory_until_it_is_closed);
+	tcase_add_test(tcase, a_part_of_a_sparse_array_keeps_its_memory);
+	tcase_add_test(tcase, a_pointer_imported_from_a_pool_takes_nothing);
 	suite_add_tcase(suite, tcase);
 	return sim_run(suite, argv[0]);
 }
