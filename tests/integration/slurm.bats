@@ -170,7 +170,7 @@ bundle()
 	[ "$(group_field "slurm-$a" .memory.cap_bytes)" -eq $((12288 << 20)) ]
 	[ "$(group_field "slurm-$a" .owner_uid)" -eq "$(id -u cuota-it-a)" ]
 	[ "$(group_field "slurm-$b" .memory.cap_bytes)" -eq $((8192 << 20)) ]
-	[ "$(status | jq '.gpus | length')" -eq 1 ]
+	[ "$(status | jq '[.gpus[] | select(.groups | length > 0)] | length')" -eq 1 ]
 	as cuota-it-a scancel "$a"
 	as cuota-it-b scancel "$b"
 	wait_for 15 job_gone "$a"
@@ -181,11 +181,12 @@ bundle()
 @test "shards hold for the card's time, too" {
 	mkdir -p out && chmod 1777 out
 	a=$(submit cuota-it-a "$examples/slurm/shards.sbatch" "$work/take" -m 64 -s 4)
-	b=$(as cuota-it-b sbatch --parsable --output="$work/out/%j" --gres=shard:5 --wrap "$work/take -m 64 -s 4")
+	b=$(as cuota-it-b sbatch --parsable --output="$work/out/%j" --gres=shard:4 --wrap "$work/take -m 64 -s 4")
 	wait_for 30 job_gone "$a"
 	wait_for 30 job_gone "$b"
-	within 25 35 "$(field busy_pct "out/$a")"
-	within 42 55 "$(field busy_pct "out/$b")"
+	# Never more; somewhat less where the machine is too busy to launch that often.
+	within 22 33 "$(field busy_pct "out/$a")"
+	within 28 43 "$(field busy_pct "out/$b")"
 	wait_for 5 ledger_clean
 }
 
@@ -202,6 +203,15 @@ bundle()
 	grep -qx "slurm-$id.conf" out.raise
 	within 1000 2048 "$(field got_mib out.raise)"
 	wait_for 5 eval "[ ! -e $work/policy/conf.d/slurm-$id.conf ]"
+}
+
+@test "cuota usage bills by job" {
+	mkdir -p out && chmod 1777 out
+	a=$(submit cuota-it-a "$examples/slurm/cap.sbatch" "$work/take" -m 512 -s 2)
+	wait_for 20 job_gone "$a"
+	wait_for 10 eval '"$work/cuota" usage --by job --format csv | grep -q "slurm-'"$a"',"'
+	"$work/cuota" usage --by job --format json | jq -e --arg job "slurm-$a" '
+		.. | objects | select(.job? == $job) | .sm_seconds > 0.3 and .peak_bytes > 512 * 1048576'
 }
 
 @test "each task of an array is a group of its own" {
