@@ -153,6 +153,8 @@ $(CHECK_BIN): $(O)/tests/%: tests/unit/%.c $(O)/libcuota-core.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -o $@ $< $(O)/libcuota-core.a $(LDFLAGS) $(CHECK_LIBS) -ldl
 
+$(filter $(O)/tests/check_sim%,$(CHECK_BIN)): | sim
+
 $(SIM_BIN): $(O)/tests/%: tests/sim_tools/%.c | $(O)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,LINK)
