@@ -51,11 +51,13 @@ $(G)/libcuota.7: man/libcuota.7.in src/base/env.def packaging/environment.awk
 	@sed -e '/^@ENVIRONMENT@$$/{r $@.env' -e 'd}' -e '/^@ALIASES@$$/{r $@.alias' -e 'd}' $< > $@
 	@rm $@.env $@.alias
 
-$(G)/cuota.pc: packaging/cuota.pc.in Makefile
+# What holds a directory is made anew each time: PREFIX may be another.
+.PHONY: FORCE
+$(G)/cuota.pc: packaging/cuota.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@INCLUDEDIR@|$(INCLUDEDIR)|;s|@VERSION@|$(VERSION)|' $< > $@
 
-$(G)/cuota-exporter.service: packaging/cuota-exporter.service.in
+$(G)/cuota-exporter.service: packaging/cuota-exporter.service.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@BINDIR@|$(BINDIR)|' $< > $@
 

@@ -112,5 +112,5 @@ complete()
 	command -v systemd-analyze >/dev/null || skip "no systemd here"
 	install_to install PREFIX=/usr
 	sed -i "s|^ExecStart=/usr/bin/cuota|ExecStart=$BUILD/cuota|" "$ROOT/usr/lib/systemd/system/cuota-exporter.service"
-	systemd-analyze verify "$ROOT/usr/lib/systemd/system/cuota-exporter.service"
+	systemd-analyze --man=no verify "$ROOT/usr/lib/systemd/system/cuota-exporter.service"
 }

@@ -12,7 +12,6 @@ static const struct argp_option options[] = {
 	{"interval", 'i', "SECONDS", 0,
 	 "measure the shares over this time (default 0.25; 0: do not measure)", 0},
 	{"processes", 'p', NULL, 0, "list the members of each group", 0},
-	{"all", 'a', NULL, 0, "groups without living members, too", 0},
 	{"gpu", 'g', "GPU", 0, "only this GPU: index, UUID or the beginning of one", 0},
 	{0},
 };
