@@ -99,6 +99,40 @@ START_TEST(a_group_whose_members_all_died_begins_anew)
 }
 END_TEST
 
+START_TEST(a_process_has_seats_on_16_gpus_and_loses_them_all_at_once)
+{
+	static struct ledger gpus[16];
+	struct help_child child;
+	char uuid[UUID_TEXT_BYTES];
+	unsigned i;
+
+	if (help_child(&child) == 0) {
+		for (i = 0; i < 16; i++) {
+			snprintf(uuid, sizeof(uuid), "GPU-%u", i);
+			if (ledger_open(help_dir, uuid, &gpus[i], NULL) != 0 ||
+			    ledger_join(&gpus[i], "train", NULL, NULL, &members[i], NULL) != 0 ||
+			    ledger_charge(&members[i], CHARGE_LINEAR, (i + 1) * MIB, NULL) != 0)
+				_exit(1);
+		}
+		help_child_says(&child, 0);
+		pause();
+	}
+	ck_assert_int_eq(help_child_said(&child), 0);
+	for (i = 0; i < 16; i++) {
+		snprintf(uuid, sizeof(uuid), "GPU-%u", i);
+		ck_assert_int_eq(ledger_open(help_dir, uuid, &gpus[i], NULL), 0);
+		ck_assert_int_eq(ledger_join(&gpus[i], "train", NULL, NULL, &members[i], NULL), 0);
+		ck_assert_uint_eq(help_total(&members[i]), (i + 1) * MIB);
+	}
+	kill(child.pid, SIGKILL);
+	help_child_end(&child);
+	for (i = 0; i < 16; i++) {
+		ck_assert_uint_eq(ledger_reap(&gpus[i]), 1);
+		ck_assert_uint_eq(help_total(&members[i]), 0);
+	}
+}
+END_TEST
+
 START_TEST(a_slot_stays_where_it_is_while_others_come_and_go)
 {
 	struct member one, two, three;
@@ -184,6 +218,7 @@ int main(void)
 	tcase_add_loop_test(tcase, all_1024_slots_are_taken_and_the_next_is_eusers, 0, 2);
 	tcase_add_test(tcase, all_256_named_groups_are_taken_and_one_that_empties_is_reused);
 	tcase_add_test(tcase, a_group_whose_members_all_died_begins_anew);
+	tcase_add_test(tcase, a_process_has_seats_on_16_gpus_and_loses_them_all_at_once);
 	tcase_add_test(tcase, a_slot_stays_where_it_is_while_others_come_and_go);
 	tcase_add_test(tcase, a_random_coming_and_going_agrees_with_a_model);
 	return help_run("ledger: bounds", tcase);
