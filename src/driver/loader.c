@@ -109,6 +109,15 @@ void loader_close(void *handle)
 		close(handle);
 }
 
+void loader_clear_error(void)
+{
+	static _Atomic(void *) kept;
+	char *(*take_error)(void) = (char *(*)(void))next_kept(&kept, "dlerror");
+
+	if (take_error)
+		take_error();
+}
+
 void loader_pin(const char *path)
 {
 	open_loaded(path, RTLD_NODELETE);

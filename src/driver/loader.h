@@ -25,6 +25,9 @@ void *(*loader_dlopen(void))(const char *file, int flags);
 void *loader_handle(const char *path);
 void loader_close(void *handle);
 
+/* Takes the error that a look-up of ours has left, so that dlerror is as before a call that went well. */
+void loader_clear_error(void);
+
 /* Keeps a loaded object loaded: entry points of a driver that the program closes must not dangle. */
 void loader_pin(const char *path);
 

@@ -139,6 +139,7 @@ void deepbind_set(unsigned first_new)
 		set_table(object, object->plt_rela, object->plt_rela_bytes);
 	}
 	munmap(list, sizeof(*list));
+	loader_clear_error();
 }
 
 void deepbind_later(unsigned first_new)

@@ -6,6 +6,15 @@
 #include <stddef.h>
 
 void *loads_symbol(const char *symbol);
+int loads_memory(void);
+
+/* Bound at the first call, which may never come; nothing here is linked to NVML. */
+extern int nvmlDeviceGetMemoryInfo(void *device, void *memory) __attribute__((weak));
+
+int loads_memory(void)
+{
+	return nvmlDeviceGetMemoryInfo(NULL, NULL);
+}
 
 void *loads_symbol(const char *symbol)
 {

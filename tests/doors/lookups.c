@@ -168,6 +168,16 @@ static void lacking(void)
 	show("program", dlsym(dlopen(NULL, RTLD_NOW), "cuMemAllocAsync"));
 }
 
+/* A deeply bound library with a reference that nothing of its own defines. */
+static void deep_open(void)
+{
+	void *library = dlopen(path, RTLD_LAZY | RTLD_DEEPBIND);
+
+	printf("opened: %d, error: %s\n", library != NULL, error_text());
+	library = dlopen("/no/such/library.so", RTLD_LAZY | RTLD_DEEPBIND);
+	printf("opened: %d, error: %s\n", library != NULL, error_text());
+}
+
 /* errno is the program's. */
 static void error_number(void)
 {
@@ -196,6 +206,7 @@ static const struct {
 	{"second-copy", second_copy},
 	{"errno", error_number},
 	{"lacking", lacking},
+	{"deep-open", deep_open},
 };
 
 int main(int argc, char **argv)

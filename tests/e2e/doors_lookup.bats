@@ -85,6 +85,11 @@ same()
 	[[ "$output" != *"second copy"* ]]
 }
 
+@test "dlerror after an open with RTLD_DEEPBIND, good or bad" {
+	same "$DOORS/lookups" deep-open "$DOORS/lib_loads.so"
+	[[ "$output" == "opened: 1, error: none"$'\n'"opened: 0, error: other" ]]
+}
+
 @test "errno is the program's" {
 	same "$DOORS/lookups" errno
 }
