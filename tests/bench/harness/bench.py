@@ -69,6 +69,7 @@ class Bench:
             try:
                 way.start()
             except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as e:
+                way.stop()
                 progress(f"{name} cannot be used: {e}")
                 self.absent[name] = str(e)
                 del self.ways[name]

@@ -108,10 +108,7 @@ class Mps(Native):
         super().__init__(env)
         self.control = machine.find_tool("nvidia-cuda-mps-control")
         self.simulated = simulated
-        # The daemon's socket paths are limited in length: not below a deep scratch folder.
-        self.dir = tempfile.mkdtemp(prefix="cuota-mps-", dir="/tmp")
-        self.env = {**env, "CUDA_MPS_PIPE_DIRECTORY": self.dir, "CUDA_MPS_LOG_DIRECTORY": self.dir}
-        self.started = False
+        self.dir = None
 
     def missing(self):
         if self.simulated:
@@ -125,9 +122,11 @@ class Mps(Native):
         )
 
     def start(self):
+        # The daemon's socket paths are limited in length: not below a deep scratch folder.
+        self.dir = tempfile.mkdtemp(prefix="cuota-mps-", dir="/tmp")
+        self.env = {**self.env, "CUDA_MPS_PIPE_DIRECTORY": self.dir, "CUDA_MPS_LOG_DIRECTORY": self.dir}
         subprocess.run([self.control, "-d"], env=self.env, timeout=30, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.started = True
         end = time.monotonic() + 10
         while time.monotonic() < end:
             if self.tell("get_server_list").returncode == 0:
@@ -136,13 +135,14 @@ class Mps(Native):
         raise RuntimeError("the MPS daemon does not answer")
 
     def stop(self):
-        if self.started:
-            try:
-                self.tell("quit", timeout=30)
-            except subprocess.TimeoutExpired:
-                pass
-            self.started = False
+        if not self.dir:
+            return
+        try:
+            self.tell("quit", timeout=30)
+        except subprocess.TimeoutExpired:
+            pass
         shutil.rmtree(self.dir, ignore_errors=True)
+        self.dir = None
 
     def command(self, argv, quota):
         env = dict(self.env)
