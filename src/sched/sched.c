@@ -2,12 +2,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "sched/bucket.h"
-#include "sched/sched.h"
-
-#define LOAD(p)	   atomic_load_explicit(p, memory_order_acquire)
-#define STORE(p, v) atomic_store_explicit(p, v, memory_order_release)
+#include "sched/private.h"
 
 /* An owner word never equals this (its slot part is out of range), so "not flowing" can not match. */
 #define NOT_FLOWING UINT64_MAX
@@ -60,22 +56,6 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	sched->chunk = 1;
 }
 
-static void lock(struct sched *sched)
-{
-	uint32_t free = 0;
-
-	while (!atomic_compare_exchange_weak_explicit(&sched->lock, &free, 1, memory_order_acquire,
-						      memory_order_relaxed)) {
-		free = 0;
-		cpu_relax();
-	}
-}
-
-static void unlock(struct sched *sched)
-{
-	STORE(&sched->lock, 0);
-}
-
 /* Pays `busy_ns` that goes to the device now. */
 static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
@@ -108,86 +88,6 @@ static uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 
 	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
 	return pending & SCHED_NS_MASK;
-}
-
-/* Counts work handed to the driver; answers a mark for the stream to write after it when one is due. */
-static uint32_t issue(struct sched *sched, uint64_t ns, unsigned lane, int contended)
-{
-	uint32_t mark = 0;
-
-	lock(sched);
-	sched->issued_ns += ns;
-	if (!contended) {
-		/* Nobody looks: what was issued so far is known by prediction only. */
-		sched->marked_ns = sched->issued_ns;
-	} else if (sched->issued_ns - sched->marked_ns >= SCHED_CHUNK_NS &&
-		   sched->mark - sched->done < SCHED_MARKS - 1) {
-		mark = ++sched->mark;
-		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
-		sched->mark_lane[mark % SCHED_MARKS] = (uint8_t)lane;
-		sched->marked_ns = sched->issued_ns;
-	}
-	unlock(sched);
-	return mark;
-}
-
-/* When a mark is due, if the work opened so far ends at `until`. */
-static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t opened, uint64_t until)
-{
-	uint64_t after = opened - sched->mark_ns[mark % SCHED_MARKS];
-
-	return until > after ? until - after : 0;
-}
-
-/* All marks up to the answer have been passed. Under the lock. */
-static uint32_t see_marks(struct sched *sched)
-{
-	while (sched->done != sched->mark) {
-		uint32_t next = sched->done + 1;
-		uint32_t seen = LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
-
-		if ((int32_t)(seen - next) < 0)
-			break;
-		sched->done = next;
-	}
-	return sched->done;
-}
-
-/*
- * The holder's marks against its predictions: moves the predicted end when a mark is late, and sees the end itself, so
- * that those who wait know. Returns when to look again, 0 = no mark will tell more.
- */
-static uint64_t look_at_marks(struct sched *sched, uint64_t now_ns)
-{
-	struct slot_sm *sm = sched->slot_sm;
-	uint32_t done, last;
-	uint64_t opened, until, due, at = 0;
-
-	lock(sched);
-	done = see_marks(sched);
-	opened = sched->issued_ns - sched->closed_ns;
-	until = LOAD(&sm->busy_until_ns);
-	last = sched->mark;
-	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
-		last--;
-	if (last == done) {
-		uint64_t tail = opened - sched->mark_ns[done % SCHED_MARKS];
-
-		if (LOAD(&sm->unsure) && until > now_ns + tail)
-			until = now_ns + tail;
-	} else {
-		due = mark_due(sched, done + 1, opened, until);
-		if (now_ns >= due + SCHED_LATE_NS)
-			until += now_ns - due;
-		/* The last but one tells how late the end will be; the last is the end. */
-		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS : until;
-		if (at < now_ns + SCHED_POLL_NS)
-			at = now_ns + SCHED_POLL_NS;
-	}
-	STORE(&sm->busy_until_ns, until);
-	STORE(&sm->unsure, last != done);
-	unlock(sched);
-	return at;
 }
 
 /* Launches flow from now on: with what was opened before done, the program is on its own. */
@@ -234,33 +134,6 @@ int sched_is_shared(const struct sched *sched)
 	return LOAD(&sched->turns.file->turn.until_ns) != 0 || turn_contended(&sched->turns);
 }
 
-/* Puts a launch behind the gate. Under the lock. */
-static uint32_t into_chunk(struct sched *sched, uint64_t cost_ns)
-{
-	uint32_t at;
-
-	if ((int32_t)(LOAD(sched->open) - sched->chunk) >= 0 || sched->chunk_ns >= SCHED_CHUNK_NS) {
-		sched->chunk++;
-		sched->chunk_ns = 0;
-		at = sched->chunk % SCHED_CHUNKS;
-		sched->ring_ns[at] = 0;
-		sched->ring_launches[at] = 0;
-	}
-	at = sched->chunk % SCHED_CHUNKS;
-	sched->chunk_ns += cost_ns;
-	sched->ring_ns[at] += cost_ns;
-	sched->ring_launches[at]++;
-	sched->closed_launches++;
-	sched->closed_ns += cost_ns;
-	return sched->chunk;
-}
-
-static int backlog_full(const struct sched *sched)
-{
-	return sched->closed_launches >= SCHED_QUEUE_MAX ||
-	       sched->chunk - LOAD(sched->open) >= SCHED_CHUNKS - 1;
-}
-
 /* A gated launch is paid when its chunk opens; 0 if it has been paid already, while it waited for the cap. */
 static uint64_t take_back(struct sched *sched, uint64_t cost_ns)
 {
@@ -275,21 +148,19 @@ static uint64_t take_back(struct sched *sched, uint64_t cost_ns)
 
 /* No turn: a gate in the stream, or a wait on the host. */
 static enum admission hold_back(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
-				int can_gate,  struct admit_result *ret)
+				int can_gate, struct admit_result *ret)
 {
-	enum admission what = ADMIT_WAIT;
+	uint64_t unpaid;
 
 	if (!can_gate)
-		return what;
+		return ADMIT_WAIT;
 	end_flow(sched, now_ns);
-	lock(sched);
-	if (!backlog_full(sched)) {
-		ret->chunk = into_chunk(sched, take_back(sched, cost_ns));
-		ret->kick = sched->closed_launches == 1;
-		what = ADMIT_GATE;
-	}
-	unlock(sched);
-	return what;
+	unpaid = take_back(sched, cost_ns);
+	ret->chunk = backlog_add(sched, unpaid, &ret->kick);
+	if (ret->chunk)
+		return ADMIT_GATE;
+	atomic_fetch_add_explicit(&sched->pending, unpaid, memory_order_relaxed);
+	return ADMIT_WAIT;
 }
 
 static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
@@ -350,10 +221,10 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		uint64_t paid = pay_pending(sched, now_ns);
 
 		if (sched->use_turns)
-			ret->mark = issue(sched, paid, lane,
+			ret->mark = marks_issue(sched, paid, lane,
 					  LOAD(&sched->turns.file->turn.until_ns) != 0);
 	} else if (what == ADMIT_GATE) {
-		ret->mark = issue(sched, cost_ns, lane, 1);
+		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}
 	if (ret->mark && !atomic_exchange_explicit(&sched->ticking, 1, memory_order_acq_rel))
 		ret->kick = 1;
@@ -378,13 +249,13 @@ void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes)
 {
-	lock(sched);
+	sched_lock(sched);
 	STORE(open, LOAD(sched->open));
 	for (unsigned i = 0; i < SCHED_LANES; i++)
 		STORE(&lanes[i], LOAD(&sched->lanes[i]));
 	sched->open = open;
 	sched->lanes = lanes;
-	unlock(sched);
+	sched_unlock(sched);
 }
 
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
@@ -402,35 +273,6 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 			      BUCKET_BURST_SHARED_NS);
 	if (delta_ns > 0)
 		turn_charge(&sched->turns, (uint64_t)delta_ns);
-}
-
-/* Opens closed chunks that fit into what is left of the lease; 1 when none is left closed. */
-static int open_chunks(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
-{
-	uint64_t until = LOAD(&sched->turns.file->turn.until_ns);
-	uint64_t busy_until = LOAD(&sched->slot_sm->busy_until_ns);
-	uint64_t begin = busy_until > now_ns ? busy_until : now_ns;
-	uint64_t end = now_ns + turn_ahead_ns(&sched->turns, now_ns), room, paid = 0;
-	uint32_t open = LOAD(sched->open);
-	int all;
-
-	if (until && until < end)
-		end = until;
-	room = end > begin ? end - begin : 0;
-	lock(sched);
-	while (open != sched->chunk && paid < room) {
-		uint32_t at = ++open % SCHED_CHUNKS;
-
-		paid += sched->ring_ns[at];
-		sched->closed_launches -= sched->ring_launches[at];
-		sched->closed_ns -= sched->ring_ns[at];
-		sched->ring_launches[at] = 0;
-	}
-	all = open == sched->chunk;
-	STORE(sched->open, open);
-	unlock(sched);
-	*ret_paid_ns = paid;
-	return all;
 }
 
 /* Gated work waits: try for the turn, open what fits. */
@@ -451,7 +293,7 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	turn_resume(&sched->turns);
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
-	all = open_chunks(sched, now_ns, &paid);
+	all = backlog_open(sched, now_ns, &paid);
 	pay(sched, paid, 0, now_ns);
 	if (all)
 		begin_flow(sched, word, now_ns);
@@ -477,7 +319,7 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 		STORE(&sched->ticking, 0);
 	if (sched->use_turns && turn_is_ours(&sched->turns)) {
 		uint32_t unsure = LOAD(&sched->slot_sm->unsure);
-		uint64_t at = look_at_marks(sched, now_ns);
+		uint64_t at = marks_look(sched, now_ns);
 
 		if (at)
 			STORE(&sched->ticking, 1);

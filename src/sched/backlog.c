@@ -1,0 +1,73 @@
+/*
+ * The backlog: launches that stand behind a gate in their streams, numbered in chunks of about SCHED_CHUNK_NS of
+ * predicted work, and opened in order by one store. sched.h tells the idea.
+ */
+#include "sched/private.h"
+
+/* Puts a launch behind the gate. Under the lock. */
+static uint32_t into_chunk(struct sched *sched, uint64_t cost_ns)
+{
+	uint32_t at;
+
+	if ((int32_t)(LOAD(sched->open) - sched->chunk) >= 0 || sched->chunk_ns >= SCHED_CHUNK_NS) {
+		sched->chunk++;
+		sched->chunk_ns = 0;
+		at = sched->chunk % SCHED_CHUNKS;
+		sched->ring_ns[at] = 0;
+		sched->ring_launches[at] = 0;
+	}
+	at = sched->chunk % SCHED_CHUNKS;
+	sched->chunk_ns += cost_ns;
+	sched->ring_ns[at] += cost_ns;
+	sched->ring_launches[at]++;
+	sched->closed_launches++;
+	sched->closed_ns += cost_ns;
+	return sched->chunk;
+}
+
+static int is_full(const struct sched *sched)
+{
+	return sched->closed_launches >= SCHED_QUEUE_MAX ||
+	       sched->chunk - LOAD(sched->open) >= SCHED_CHUNKS - 1;
+}
+
+uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, int *ret_first)
+{
+	uint32_t chunk = 0;
+
+	sched_lock(sched);
+	if (!is_full(sched)) {
+		chunk = into_chunk(sched, cost_ns);
+		*ret_first = sched->closed_launches == 1;
+	}
+	sched_unlock(sched);
+	return chunk;
+}
+
+int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
+{
+	uint64_t until = LOAD(&sched->turns.file->turn.until_ns);
+	uint64_t busy_until = LOAD(&sched->slot_sm->busy_until_ns);
+	uint64_t begin = busy_until > now_ns ? busy_until : now_ns;
+	uint64_t end = now_ns + turn_ahead_ns(&sched->turns, now_ns), room, paid = 0;
+	uint32_t open = LOAD(sched->open);
+	int all;
+
+	if (until && until < end)
+		end = until;
+	room = end > begin ? end - begin : 0;
+	sched_lock(sched);
+	while (open != sched->chunk && paid < room) {
+		uint32_t at = ++open % SCHED_CHUNKS;
+
+		paid += sched->ring_ns[at];
+		sched->closed_launches -= sched->ring_launches[at];
+		sched->closed_ns -= sched->ring_ns[at];
+		sched->ring_launches[at] = 0;
+	}
+	all = open == sched->chunk;
+	STORE(sched->open, open);
+	sched_unlock(sched);
+	*ret_paid_ns = paid;
+	return all;
+}

@@ -1,0 +1,80 @@
+/*
+ * Marks: numbers that the streams write to pinned memory as they get there. A prediction cannot notice that the
+ * device was shared with another context meanwhile; a mark that is late can. Ordered within a lane only.
+ */
+#include "sched/private.h"
+
+uint32_t marks_issue(struct sched *sched, uint64_t ns, unsigned lane, int contended)
+{
+	uint32_t mark = 0;
+
+	sched_lock(sched);
+	sched->issued_ns += ns;
+	if (!contended) {
+		/* Nobody looks: what was issued so far is known by prediction only. */
+		sched->marked_ns = sched->issued_ns;
+	} else if (sched->issued_ns - sched->marked_ns >= SCHED_CHUNK_NS &&
+		   sched->mark - sched->done < SCHED_MARKS - 1) {
+		mark = ++sched->mark;
+		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
+		sched->mark_lane[mark % SCHED_MARKS] = (uint8_t)lane;
+		sched->marked_ns = sched->issued_ns;
+	}
+	sched_unlock(sched);
+	return mark;
+}
+
+/* When a mark is due, if the work opened so far ends at `until`. */
+static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t opened, uint64_t until)
+{
+	uint64_t after = opened - sched->mark_ns[mark % SCHED_MARKS];
+
+	return until > after ? until - after : 0;
+}
+
+/* All marks up to the answer have been passed. Under the lock. */
+static uint32_t see_marks(struct sched *sched)
+{
+	while (sched->done != sched->mark) {
+		uint32_t next = sched->done + 1;
+		uint32_t seen = LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
+
+		if ((int32_t)(seen - next) < 0)
+			break;
+		sched->done = next;
+	}
+	return sched->done;
+}
+
+uint64_t marks_look(struct sched *sched, uint64_t now_ns)
+{
+	struct slot_sm *sm = sched->slot_sm;
+	uint32_t done, last;
+	uint64_t opened, until, due, at = 0;
+
+	sched_lock(sched);
+	done = see_marks(sched);
+	opened = sched->issued_ns - sched->closed_ns;
+	until = LOAD(&sm->busy_until_ns);
+	last = sched->mark;
+	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
+		last--;
+	if (last == done) {
+		uint64_t tail = opened - sched->mark_ns[done % SCHED_MARKS];
+
+		if (LOAD(&sm->unsure) && until > now_ns + tail)
+			until = now_ns + tail;
+	} else {
+		due = mark_due(sched, done + 1, opened, until);
+		if (now_ns >= due + SCHED_LATE_NS)
+			until += now_ns - due;
+		/* The last but one tells how late the end will be; the last is the end. */
+		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS : until;
+		if (at < now_ns + SCHED_POLL_NS)
+			at = now_ns + SCHED_POLL_NS;
+	}
+	STORE(&sm->busy_until_ns, until);
+	STORE(&sm->unsure, last != done);
+	sched_unlock(sched);
+	return at;
+}

@@ -1,0 +1,52 @@
+/*
+ * What the files of src/sched share among themselves: memory order by default, and the scheduler's lock.
+ *
+ * The lock (rank SCHED) is private to the process and held for a few dozen instructions, never across a driver call.
+ */
+#ifndef CUOTA_SCHED_PRIVATE_H
+#define CUOTA_SCHED_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "base/cpu.h"
+#include "sched/sched.h"
+
+#define LOAD(p)	    atomic_load_explicit(p, memory_order_acquire)
+#define STORE(p, v) atomic_store_explicit(p, v, memory_order_release)
+
+static inline void sched_lock(struct sched *sched)
+{
+	uint32_t free = 0;
+
+	while (!atomic_compare_exchange_weak_explicit(&sched->lock, &free, 1, memory_order_acquire,
+						      memory_order_relaxed)) {
+		free = 0;
+		cpu_relax();
+	}
+}
+
+static inline void sched_unlock(struct sched *sched)
+{
+	STORE(&sched->lock, 0);
+}
+
+/* ---- backlog.c: launches behind the gate -------------------------------------------------------------- */
+
+/* Puts a launch behind the gate: its chunk, or 0 when the backlog is full. *ret_first: the first one there. */
+uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, int *ret_first);
+
+/* Opens closed chunks that fit into what is left of the lease; 1 when none is left closed. */
+int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns);
+
+/* ---- marks.c: predictions held against what the device has reached ------------------------------------ */
+
+/* Counts work handed to the driver; answers a mark for the stream to write after it when one is due, else 0. */
+uint32_t marks_issue(struct sched *sched, uint64_t ns, unsigned lane, int contended);
+
+/*
+ * The holder's marks against its predictions: moves the predicted end when a mark is late, and sees the end itself, so
+ * that those who wait know. Returns when to look again, 0 = no mark will tell more.
+ */
+uint64_t marks_look(struct sched *sched, uint64_t now_ns);
+
+#endif
