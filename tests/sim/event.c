@@ -158,12 +158,9 @@ CUresult sim_cuEventSynchronize(CUevent handle)
 		queue_progress(event->context);
 		if (event_done(event, generation))
 			break;
-		uint64_t when = event->stream->id == event->stream_id
-					? queue_estimate(event->stream, event->stream_seq)
-					: 0;
-		pthread_mutex_unlock(&core_lock);
-		queue_sleep_until(when);
-		pthread_mutex_lock(&core_lock);
+		queue_pause(event->stream->id == event->stream_id
+				    ? queue_estimate(event->stream, event->stream_seq)
+				    : QUEUE_UNKNOWN);
 	}
 	pthread_mutex_unlock(&core_lock);
 	pools_settle();

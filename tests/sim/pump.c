@@ -5,6 +5,7 @@
  */
 #include "sim.h"
 
+#include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -61,6 +62,25 @@ static void run_host_functions(void)
 	}
 }
 
+/*
+ * How long to leave a closed wait alone: what was just closed may open any moment; what has been
+ * closed for long costs less attention, and a hundredth of its time in delay.
+ */
+static uint64_t poll_interval(uint64_t now)
+{
+	static uint64_t closed_at, moved;
+	uint64_t retired = 0;
+	for (struct context *c = sim.contexts; c; c = c->next)
+		for (struct stream *s = c->streams; s; s = s->next)
+			retired += s->retired + s->submitted + s->enqueued;
+	if (retired != moved) {
+		moved = retired;
+		closed_at = now;
+	}
+	uint64_t interval = (now - closed_at) / 100;
+	return interval < STEP_NS ? STEP_NS : interval > 5 * STEP_NS ? 5 * STEP_NS : interval;
+}
+
 /* Moves everything; says when to look again, or 0 when nothing is pending. */
 static uint64_t look(void)
 {
@@ -74,9 +94,9 @@ static uint64_t look(void)
 		for (struct stream *s = c->streams; s; s = s->next) {
 			if (!stream_needs_pump(s))
 				continue;
-			uint64_t then = now + STEP_NS;
-			if (!s->unsubmitted)
-				then = queue_estimate(s, s->enqueued);
+			uint64_t then = queue_estimate(s, s->enqueued);
+			if (then == QUEUE_UNKNOWN)
+				then = now + poll_interval(now);
 			if (then < now + STEP_NS / 2)
 				then = now + STEP_NS / 2;
 			if (!when || then < when)
@@ -119,7 +139,12 @@ void pump_wake(void)
 		pthread_attr_t attr;
 		pthread_attr_init(&attr);
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		/* the program's signals are not for this thread */
+		sigset_t all, old;
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
 		started = pthread_create(&thread, &attr, pump, NULL) == 0;
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		pthread_attr_destroy(&attr);
 	}
 	if (wanted)

@@ -21,6 +21,7 @@ enum { STREAM_ROOM = 1021 }; /* operations in one stream before launches wait (m
 #define REAP_EVERY_NS 1000000ull
 
 static struct op *free_ops;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 struct op *op_new(enum op_kind kind, uint64_t cost_ns)
 {
@@ -191,8 +192,8 @@ void queue_progress(struct context *context)
 {
 	struct context *host = context->host;
 	uint64_t now = time_now_ns();
-	bool moved = true;
-	while (moved) {
+	bool moved = true, any = false;
+	for (; moved; any |= moved) {
 		moved = false;
 		state_lock();
 		time_advance(sim_shared->context[host->shared].device, now);
@@ -205,6 +206,8 @@ void queue_progress(struct context *context)
 		for (struct stream *s = host->streams; s; s = s->next)
 			moved |= s->head && retire(s);
 	}
+	if (any)
+		pthread_cond_broadcast(&changed);
 	bury_streams(host);
 }
 
@@ -280,6 +283,8 @@ uint64_t queue_add(struct stream *stream, struct op *op)
 	append(stream, op);
 	uint64_t seq = stream->enqueued;
 	queue_progress(stream->context);
+	if (stream->unsubmitted)
+		pump_wake();
 	pthread_mutex_unlock(&core_lock);
 	pthread_mutex_unlock(&stream->lock);
 	pthread_rwlock_unlock(&driver_lock);
@@ -288,23 +293,18 @@ uint64_t queue_add(struct stream *stream, struct op *op)
 
 /* ---- waiting ---- */
 
-bool queue_done(struct stream *stream, uint64_t seq)
-{
-	return stream->retired >= seq;
-}
-
 uint64_t queue_estimate(struct stream *stream, uint64_t seq)
 {
 	uint64_t number = stream->retired;
 	const struct op *last = NULL;
 	for (const struct op *op = stream->head; op && number < seq; op = op->next, number++) {
 		if (!op->submitted)
-			return time_now_ns() + POLL_NS;
+			return QUEUE_UNKNOWN;
 		if (takes_device(op) && !op->done_ns)
 			last = op;
 	}
 	if (!last)
-		return time_now_ns() + POLL_NS / 5;
+		return QUEUE_UNKNOWN;
 	state_lock();
 	uint64_t when = time_look_ahead(stream->context->host->shared, last->place);
 	state_unlock();
@@ -323,10 +323,23 @@ static void reap_now_and_then(uint64_t now)
 	state_unlock();
 }
 
-void queue_sleep_until(uint64_t when_ns)
+/* Waits until something moves; the pump looks after what must move by itself. */
+static void wait_for_change(void)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(REAP_EVERY_NS / 2);
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_clockwait(&changed, &core_lock, CLOCK_MONOTONIC, &until);
+}
+
+/* Sleeps coarsely, then spins. */
+static void sleep_until(uint64_t when_ns)
 {
 	uint64_t now = time_now_ns();
-	reap_now_and_then(now);
 	if (when_ns > now + 2 * REAP_EVERY_NS)
 		when_ns = now + 2 * REAP_EVERY_NS;
 	if (when_ns > now + 120000)
@@ -337,17 +350,27 @@ void queue_sleep_until(uint64_t when_ns)
 
 void queue_wait(struct stream *stream, uint64_t seq)
 {
+	pthread_mutex_lock(&core_lock);
 	for (;;) {
-		pthread_mutex_lock(&core_lock);
 		queue_progress(stream->context);
-		bool done = queue_done(stream, seq);
-		uint64_t when = done ? 0 : queue_estimate(stream, seq);
-		pthread_mutex_unlock(&core_lock);
-		if (done)
+		if (stream->retired >= seq)
 			break;
-		queue_sleep_until(when);
+		queue_pause(queue_estimate(stream, seq));
 	}
+	pthread_mutex_unlock(&core_lock);
 	pools_settle();
+}
+
+void queue_pause(uint64_t when_ns)
+{
+	if (when_ns == QUEUE_UNKNOWN) {
+		wait_for_change();
+	} else {
+		pthread_mutex_unlock(&core_lock);
+		sleep_until(when_ns);
+		pthread_mutex_lock(&core_lock);
+	}
+	reap_now_and_then(time_now_ns());
 }
 
 /* The first stream that still has something, and how much: NULL when all is done. */
@@ -374,16 +397,12 @@ void queue_wait_context(struct context *context)
 		ids[count] = s->id;
 		seqs[count++] = s->enqueued;
 	}
-	for (;;) {
-		struct stream *s = busy_stream(context, ids, seqs, count);
-		uint64_t when = s ? queue_estimate(s, s->enqueued) : 0;
-		pthread_mutex_unlock(&core_lock);
-		if (!s)
-			break;
-		queue_sleep_until(when);
-		pthread_mutex_lock(&core_lock);
+	struct stream *s;
+	while ((s = busy_stream(context, ids, seqs, count))) {
+		queue_pause(queue_estimate(s, s->enqueued));
 		queue_progress(context);
 	}
+	pthread_mutex_unlock(&core_lock);
 	pools_settle();
 }
 

@@ -267,17 +267,16 @@ struct op *op_new(enum op_kind kind, uint64_t cost_ns);
 uint64_t queue_add(struct stream *stream, struct op *op);
 /* Moves everything of a context as far as the present allows. Needs core_lock. */
 void queue_progress(struct context *context);
-/* Nothing left up to operation number `seq`? Needs core_lock. */
-bool queue_done(struct stream *stream, uint64_t seq);
 /* Waits for it, without locks. */
 void queue_wait(struct stream *stream, uint64_t seq);
-/* How long until `seq` may be over, at least. Needs core_lock. */
+/* When `seq` may be over, at the earliest; QUEUE_UNKNOWN if that is not up to the device. */
+#define QUEUE_UNKNOWN 0
 uint64_t queue_estimate(struct stream *stream, uint64_t seq);
 void queue_wait_context(struct context *context);
 /* Throws away what a dying context still has. Needs core_lock. */
 void queue_discard(struct context *context);
-/* Sleeps coarsely, then spins, until `when_ns` or a little earlier. */
-void queue_sleep_until(uint64_t when_ns);
+/* Lets time pass until then, or until something moves. Leaves and retakes core_lock. */
+void queue_pause(uint64_t when_ns);
 
 /* memory_*.c */
 struct range;
