@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from . import machine
+from .report import progress
 
 # {mem} {sm} {weight} {priority} {group} {dir} are filled in; a word whose value is missing is left out.
 PEER_ENV = (
@@ -84,6 +85,19 @@ class Cuota(Native):
         self.library = os.path.join(build, "libcuota.so")
         self.cli = os.path.join(build, "cuota")
         os.makedirs(self.env["CUOTA_DIR"], exist_ok=True)
+        self.has_cli = self.cli_runs()
+
+    def cli_runs(self):
+        """A command built elsewhere may lack a library here; the environment does as well then."""
+        try:
+            done = subprocess.run([self.cli, "version"], env=self.env, capture_output=True, text=True,
+                                  timeout=20)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            progress(f"without the cuota command: {e}")
+            return False
+        if done.returncode:
+            progress(f"without the cuota command: {done.stderr.strip()[:200]}")
+        return done.returncode == 0
 
     def missing(self):
         return None if os.path.exists(self.library) else f"no {self.library}: run make"
@@ -92,7 +106,7 @@ class Cuota(Native):
         words = quota.words()
         if not words:
             return argv, {**self.env, "LD_PRELOAD": self.library}
-        if os.access(self.cli, os.X_OK):
+        if self.has_cli:
             run = [self.cli, "run"]
             for key, value in words.items():
                 run += [self.options[key], str(value)]

@@ -36,8 +36,8 @@ def settled_after_ms(windows, change_ms, target, first):
 
 
 def run(bench, entry):
-    if not bench.way("cuota") or not os.access(bench.ways["cuota"].cli, os.X_OK):
-        entry.skip("everything", "the cuota command is not built")
+    if not bench.way("cuota") or not bench.ways["cuota"].has_cli:
+        entry.skip("everything", "the cuota command does not run here")
         return
     seconds = bench.seconds(4, 3, 3)
     argv = [bench.tool("bench_request"), "--us", f"{bench.nominal(US):.4g}", "--kernels", "1",

@@ -37,6 +37,8 @@ def quotas(name):
 def busy_seconds(bench, group):
     """What cuota's own meter says of a group; None when it cannot be asked."""
     way = bench.ways["cuota"]
+    if not way.has_cli:
+        return None
     try:
         out = subprocess.run([way.cli, "status", "--json"], env=way.env, capture_output=True, text=True,
                              timeout=20)
