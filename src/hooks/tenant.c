@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -52,12 +53,25 @@ static enum tenant_state refuse(const char *why)
 	return TENANT_REFUSED;
 }
 
+/* The MPS daemon's processes work for its clients, who are under quota themselves. */
+static int is_mps_daemon(void)
+{
+	char name[17] = "";
+
+	prctl(PR_GET_NAME, name);
+	return strncmp(name, "nvidia-cuda-mps", 15) == 0;
+}
+
 /* A policy that cannot be trusted is never "no policy". */
 static enum tenant_state read_all(struct process *process)
 {
 	struct config *config = &process->config;
 	struct error err = {""};
-	int rc = config_read(config, environment, &err);
+	int rc;
+
+	if (is_mps_daemon())
+		return TENANT_OFF;
+	rc = config_read(config, environment, &err);
 
 	log_setup((enum log_level)config->log_level, config->log_file);
 	if (rc != 0)

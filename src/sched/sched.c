@@ -46,6 +46,7 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	memset(sched, 0, sizeof(*sched));
 	sched->member = member;
 	sched->metering = 1;
+	sched->capping = mode != SCHED_OFF;
 	sched->use_turns = mode == SCHED_TURNS || (mode == SCHED_AUTO && !contexts_overlap);
 	if (member->ledger->private_copy)
 		sched->use_turns = 0;
@@ -56,10 +57,18 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	sched->chunk = 1;
 }
 
+/* The group's cap in hundredths of a percent; 0 = none, or not to be kept here. */
+static uint32_t cap_of(const struct sched *sched)
+{
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+
+	return sched->capping && cap < QUOTA_SM_NONE ? cap : 0;
+}
+
 /* Pays `busy_ns` that goes to the device now. */
 static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
-	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	uint32_t cap = cap_of(sched);
 	uint64_t until;
 
 	STORE(&sched->last_flush_ns, now_ns);
@@ -72,7 +81,7 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
-	if (cap && cap < QUOTA_SM_NONE)
+	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
 			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
 	turn_charge(&sched->turns, busy_ns);
@@ -193,11 +202,11 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
 			   int can_gate, struct admit_result *ret)
 {
-	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	uint32_t cap = cap_of(sched);
 	enum admission what = ADMIT_GO;
 
 	memset(ret, 0, sizeof(*ret));
-	if (cap && cap < QUOTA_SM_NONE) {
+	if (cap) {
 		uint64_t batch = sched->use_turns && turn_contended(&sched->turns) ? SCHED_BATCH_NS
 										   : 0;
 
@@ -260,7 +269,7 @@ void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint3
 
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 {
-	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	uint32_t cap = cap_of(sched);
 
 	if (delta_ns == 0)
 		return;
@@ -268,7 +277,7 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, (uint64_t)delta_ns,
 				  memory_order_relaxed);
-	if (cap && cap < QUOTA_SM_NONE)
+	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap,
 			      BUCKET_BURST_SHARED_NS);
 	if (delta_ns > 0)
@@ -280,9 +289,9 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 {
 	uint64_t word, look = 0, paid;
 	int all;
-	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+	uint32_t cap = cap_of(sched);
 
-	if (cap && cap < QUOTA_SM_NONE) {
+	if (cap) {
 		look = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, SCHED_BATCH_NS);
 		if (look) {
 			turn_forget(&sched->turns);

@@ -45,7 +45,8 @@ struct sched {
 	struct slot_sm *slot_sm;
 	struct turns turns;
 	int use_turns; /* else caps by rate only */
-	int metering;  /* 0: SCHED_OFF with no one to show it to */
+	int metering;  /* always; a switch for tests */
+	int capping;   /* 0: CUOTA_SCHED=off, metering only */
 
 	_Atomic uint64_t pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
 	_Atomic uint32_t waiting; /* a charged launch waits on the host: what is pending is not on the device */
