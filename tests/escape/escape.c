@@ -14,7 +14,7 @@
 #include "ways.h"
 
 #include <dlfcn.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +132,8 @@ static int start(struct child *child, const char *self, const char *way, const c
 {
 	int in[2], out[2];
 
-	if (pipe(in) || pipe(out))
+	if (pipe2(in, O_CLOEXEC) ||
+	    pipe2(out, O_CLOEXEC)) /* other children must not keep them open */
 		return -1;
 	child->pid = fork();
 	if (child->pid == 0) {
