@@ -10,18 +10,15 @@
  */
 #include "sim.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { STREAM_ROOM = 1021 }; /* operations in one stream before launches wait (measured) */
 
-#define POLL_NS	      15000ull
-#define REAP_EVERY_NS 1000000ull
+#define POLL_NS 15000ull
 
 static struct op *free_ops;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
 
 struct op *op_new(enum op_kind kind, uint64_t cost_ns)
 {
@@ -46,7 +43,7 @@ static void op_free(struct op *op)
 
 /* ---- submit ---- */
 
-static bool takes_device(const struct op *op)
+bool op_takes_device(const struct op *op)
 {
 	return op->kind == OP_DEVICE || op->kind == OP_EVENT || op->kind == OP_WRITE_VALUE;
 }
@@ -98,7 +95,7 @@ static bool submit(struct stream *stream, uint64_t now)
 	struct context *host = stream->context->host;
 	bool moved = false;
 	for (struct op *op = stream->unsubmitted; op; op = op->next) {
-		if (takes_device(op)) {
+		if (op_takes_device(op)) {
 			if (sim_shared->context[host->shared].tail - host->noted >= SIM_RING)
 				break;
 			uint64_t arrive = now > op->arrive_ns ? now : op->arrive_ns;
@@ -207,7 +204,7 @@ void queue_progress(struct context *context)
 			moved |= s->head && retire(s);
 	}
 	if (any)
-		pthread_cond_broadcast(&changed);
+		pthread_cond_broadcast(&queue_changed);
 	bury_streams(host);
 }
 
@@ -259,12 +256,6 @@ static void join_default(struct stream *stream)
 	}
 }
 
-static void nap(uint64_t ns)
-{
-	struct timespec t = {(time_t)(ns / 1000000000ull), (long)(ns % 1000000000ull)};
-	nanosleep(&t, NULL);
-}
-
 uint64_t queue_add(struct stream *stream, struct op *op)
 {
 	pthread_rwlock_rdlock(&driver_lock);
@@ -277,7 +268,7 @@ uint64_t queue_add(struct stream *stream, struct op *op)
 		if (stream->enqueued - stream->retired < STREAM_ROOM)
 			break;
 		pthread_mutex_unlock(&core_lock);
-		nap(POLL_NS);
+		queue_nap(POLL_NS);
 	}
 	join_default(stream);
 	append(stream, op);
@@ -289,121 +280,6 @@ uint64_t queue_add(struct stream *stream, struct op *op)
 	pthread_mutex_unlock(&stream->lock);
 	pthread_rwlock_unlock(&driver_lock);
 	return seq;
-}
-
-/* ---- waiting ---- */
-
-uint64_t queue_estimate(struct stream *stream, uint64_t seq)
-{
-	uint64_t number = stream->retired;
-	const struct op *last = NULL;
-	for (const struct op *op = stream->head; op && number < seq; op = op->next, number++) {
-		if (!op->submitted)
-			return QUEUE_UNKNOWN;
-		if (takes_device(op) && !op->done_ns)
-			last = op;
-	}
-	if (!last)
-		return QUEUE_UNKNOWN;
-	state_lock();
-	uint64_t when = time_look_ahead(stream->context->host->shared, last->place);
-	state_unlock();
-	return when;
-}
-
-/* A dead neighbour's work must not keep the device busy. */
-static void reap_now_and_then(uint64_t now)
-{
-	static __thread uint64_t last_ns;
-	if (now - last_ns < REAP_EVERY_NS)
-		return;
-	last_ns = now;
-	state_lock();
-	state_reap();
-	state_unlock();
-}
-
-/* Waits until something moves; the pump looks after what must move by itself. */
-static void wait_for_change(void)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(REAP_EVERY_NS / 2);
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	pthread_cond_clockwait(&changed, &core_lock, CLOCK_MONOTONIC, &until);
-}
-
-/* Sleeps coarsely, then spins. */
-static void sleep_until(uint64_t when_ns)
-{
-	uint64_t now = time_now_ns();
-	if (when_ns > now + 2 * REAP_EVERY_NS)
-		when_ns = now + 2 * REAP_EVERY_NS;
-	if (when_ns > now + 120000)
-		nap(when_ns - now - 70000);
-	while (time_now_ns() < when_ns)
-		sched_yield();
-}
-
-void queue_wait(struct stream *stream, uint64_t seq)
-{
-	pthread_mutex_lock(&core_lock);
-	for (;;) {
-		queue_progress(stream->context);
-		if (stream->retired >= seq)
-			break;
-		queue_pause(queue_estimate(stream, seq));
-	}
-	pthread_mutex_unlock(&core_lock);
-	pools_settle();
-}
-
-void queue_pause(uint64_t when_ns)
-{
-	if (when_ns == QUEUE_UNKNOWN) {
-		wait_for_change();
-	} else {
-		pthread_mutex_unlock(&core_lock);
-		sleep_until(when_ns);
-		pthread_mutex_lock(&core_lock);
-	}
-	reap_now_and_then(time_now_ns());
-}
-
-/* The first stream that still has something, and how much: NULL when all is done. */
-static struct stream *busy_stream(struct context *context, const uint64_t *ids, uint64_t *seqs,
-				  size_t count)
-{
-	for (struct stream *s = context->host->streams; s; s = s->next)
-		for (size_t i = 0; i < count; i++)
-			if (s->id == ids[i] && s->retired < seqs[i])
-				return s;
-	return NULL;
-}
-
-void queue_wait_context(struct context *context)
-{
-	enum { MOST = 512 };
-	uint64_t ids[MOST], seqs[MOST];
-	size_t count = 0;
-	pthread_mutex_lock(&core_lock);
-	queue_progress(context);
-	for (struct stream *s = context->host->streams; s && count < MOST; s = s->next) {
-		if (!s->head || (context->green && s->context != context))
-			continue;
-		ids[count] = s->id;
-		seqs[count++] = s->enqueued;
-	}
-	struct stream *s;
-	while ((s = busy_stream(context, ids, seqs, count))) {
-		queue_pause(queue_estimate(s, s->enqueued));
-		queue_progress(context);
-	}
-	pthread_mutex_unlock(&core_lock);
-	pools_settle();
 }
 
 void queue_discard(struct context *context)

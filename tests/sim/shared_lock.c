@@ -95,11 +95,11 @@ static int take(pthread_mutex_t *lock, unsigned patience_ms)
 	int error = pthread_mutex_trylock(lock);
 
 	if (error == EBUSY) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
+		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += (long)patience_ms * 1000000;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		error = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &until);
+		error = pthread_mutex_timedlock(lock, &until);
 	}
 	if (error != EOWNERDEAD)
 		return error;

@@ -275,6 +275,10 @@ uint64_t queue_estimate(struct stream *stream, uint64_t seq);
 void queue_wait_context(struct context *context);
 /* Throws away what a dying context still has. Needs core_lock. */
 void queue_discard(struct context *context);
+/* Tells waiters that something moved; with core_lock. */
+extern pthread_cond_t queue_changed;
+bool op_takes_device(const struct op *op);
+void queue_nap(uint64_t ns);
 /* Lets time pass until then, or until something moves. Leaves and retakes core_lock. */
 void queue_pause(uint64_t when_ns);
 
