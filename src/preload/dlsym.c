@@ -83,6 +83,7 @@ static void *answer_loader(void *handle, const char *name, const struct object *
 	if (handle == RTLD_NEXT && loader_place(from) == PLACE_START_BEFORE &&
 	    !loader_between(from, name)) {
 		*ret_answer = our_loader_function(name);
+		loader_clear_error();
 		return NULL;
 	}
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || object_symbol(from, name))
@@ -116,6 +117,8 @@ void *dlsym_answer(void *handle, const char *name, const void *caller, void **re
 	if (found && loader_is_us(found) && handle != RTLD_NEXT)
 		found = scope_default(&from, name, soname_of(kind));
 	*ret_answer = dlsym_swap(found, name, kind);
+	if (found && (handle == RTLD_NEXT || handle == RTLD_DEFAULT))
+		loader_clear_error(); /* of the ways that did not lead there, and of calls before */
 	return NULL;
 }
 

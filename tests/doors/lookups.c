@@ -50,6 +50,23 @@ static void errors(void)
 	show("unhooked after bad", dlsym(handle, "cuDriverGetVersion"));
 }
 
+/* The same where the caller decides what is found. */
+static void scope_errors(void)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+
+	dlsym(handle, "cuFooNotThere");
+	show("next after bad", dlsym(RTLD_NEXT, "cuMemAlloc_v2"));
+	dlsym(handle, "cuFooNotThere");
+	show("default after bad", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	show("absent next", dlsym(RTLD_NEXT, "cuFooNotThere"));
+	show("absent default", dlsym(RTLD_DEFAULT, "cuFooNotThere"));
+	show("program", dlsym(dlopen(NULL, RTLD_NOW), "cuMemAlloc_v2"));
+	dlsym(handle, "cuFooNotThere");
+	printf("dlsym: %d, ", dlsym(RTLD_NEXT, "dlsym") != NULL);
+	printf("error: %s\n", error_text());
+}
+
 /* A name we export is not there for a program whose driver is not. */
 static void no_driver(void)
 {
@@ -195,6 +212,7 @@ static const struct {
 	void (*show)(void);
 } properties[] = {
 	{"errors", errors},
+	{"scope-errors", scope_errors},
 	{"no-driver", no_driver},
 	{"local-driver", local_driver},
 	{"other-names", other_names},

@@ -39,6 +39,10 @@ same()
 	same_but_for_the_wrapper "$DOORS/lookups" errors
 }
 
+@test "dlerror is true for RTLD_NEXT and RTLD_DEFAULT too" {
+	same_but_for_the_wrapper "$DOORS/lookups" scope-errors
+}
+
 @test "without a driver no name of ours is found" {
 	LD_LIBRARY_PATH='' same "$DOORS/lookups" no-driver
 	[[ "$output" != *cuota* ]]
