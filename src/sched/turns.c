@@ -92,9 +92,8 @@ static unsigned first_in_line(const struct turns *turns, unsigned self)
 }
 
 /*
- * The present of virtual time moves to what a group has when it takes the turn, when its lease is renewed, and when
- * somebody first asks for a device that it had for itself. Not during its turn: who waits meanwhile must not
- * lose what the holder uses up.
+ * The present of virtual time moves to what a group has when it takes the turn, when its lease is renewed, and as long as
+ * it has the device for itself. Not during a lease: who waits meanwhile must not lose what the holder uses up.
  */
 static void set_present(const struct turns *turns, unsigned holder)
 {
@@ -234,7 +233,9 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 	if (LOAD(&sm->resting) && until > now_ns)
 		until = now_ns;
 	if (now_ns >= until) {
-		if (lease_goes_on(turns, holder, until, now_ns))
+		/* Who asks for the first time is not in line yet: not over its head. */
+		if (!comes_before(turns, turns->slot, holder) &&
+		    lease_goes_on(turns, holder, until, now_ns))
 			return now_ns + TURN_QUANTUM_NS;
 		if (now_ns >= until + TURN_DRAIN_NS)
 			return 0;
@@ -402,6 +403,8 @@ void turn_charge(const struct turns *turns, uint64_t busy_ns)
 	atomic_fetch_add_explicit(&group->sm.vtime_ns,
 				  busy_ns * QUOTA_WEIGHT_DEFAULT / group_weight(group),
 				  memory_order_relaxed);
+	if (LOAD(&turns->file->turn.until_ns) == 0 && turn_is_ours(turns))
+		set_present(turns, turns->slot);
 	atomic_fetch_add_explicit(&turns->file->slot[turns->slot].sm.vtime_ns, busy_ns,
 				  memory_order_relaxed);
 }
