@@ -152,9 +152,25 @@ int state_open(void)
 	return error;
 }
 
+#define INITIAL_PID_NAMESPACE 4026531836u /* the inode of /proc/self/ns/pid there */
+#define MADE_UP_PIDS	      (1 << 23)	  /* above the kernel's own */
+
+/*
+ * NVML numbers processes as the initial PID namespace does. From inside another one that number cannot
+ * be known; a made-up one is unique as well, where the own would be 1 in every container.
+ */
+static int32_t outer_pid(const struct sim_process *process)
+{
+	struct stat namespace;
+
+	if (stat("/proc/self/ns/pid", &namespace) != 0 || namespace.st_ino == INITIAL_PID_NAMESPACE)
+		return (int32_t)getpid();
+	return MADE_UP_PIDS + (int32_t)(process - sim_shared->process);
+}
+
 static void name_process(struct sim_process *process)
 {
-	process->pid = (int32_t)getpid();
+	process->pid = outer_pid(process);
 	ssize_t n = readlink("/proc/self/exe", process->name, sizeof(process->name) - 1);
 	process->name[n > 0 ? n : 0] = '\0';
 }
