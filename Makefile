@@ -63,7 +63,7 @@ CLI_LIBS   := -Wl,-Bstatic -ljansson -lncursesw -ltinfo -Wl,-Bdynamic
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all demo test gpu-test bench lint asan ubsan tsan fuzz man install uninstall dist clean help deps tests sim
+.PHONY: all demo test integration gpu-test bench lint asan ubsan tsan fuzz man install uninstall dist clean help deps tests sim
 
 all: $(O)/libcuota.so $(O)/cuota sim $(if $(SPANK_H),$(O)/cuota_spank.so)
 
@@ -214,6 +214,11 @@ test: ## every test that needs no GPU
 	@tests/install-deps
 	@$(MAKE) --no-print-directory all tests
 	@tests/run-tests $(O)
+
+integration: ## Slurm, containers, Jupyter, Kubernetes, Prometheus for real; PART=slurm: only that
+	-@tests/install-deps build test slurm
+	@$(MAKE) --no-print-directory all tests
+	@tests/integration/run $(O) $(PART)
 
 gpu-test: all $(GPU_BIN) $(ESCAPE_BIN) ## the tests that need a real GPU; results go to docs/measurements.md by hand
 	@tests/gpu/run $(O)
