@@ -28,6 +28,7 @@ struct launching {
 	CUstream stream;
 	uint64_t charged_ns;
 	int want_sample;
+	int ungated; /* one of several launches that wait for each other: no gate in the stream */
 	uint32_t mark; /* for the stream to write after the launch; 0 = none */
 };
 
@@ -109,7 +110,7 @@ static int admit(struct launching *l)
 {
 	struct launcher *launcher = l->launcher;
 	struct sched *sched = &launcher->sched;
-	int can_gate = sched->use_turns && !sched_is_dense(sched) &&
+	int can_gate = sched->use_turns && !l->ungated && !sched_is_dense(sched) &&
 		       gate_usable(&launcher->gate, sched);
 	struct admit_result result;
 	uint64_t now;
@@ -146,8 +147,8 @@ static int launch_slow(struct launching *l, int flows)
 		gated = admit(l);
 	if (l->want_sample) {
 		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
-					 l->stream, l->cost, l->charged_ns, gated,
-					 launcher->many_streams != 0);
+					 l->stream, l->cost, l->charged_ns,
+					 gated || l->ungated, launcher->many_streams != 0);
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
@@ -222,6 +223,7 @@ static inline CUresult frame_of_graph(CUgraphExec exec)
                                                                                                    \
 		if (rc_ != CUDA_SUCCESS)                                                           \
 			return rc_;                                                                \
+		l_.ungated = 0;                                                                    \
 		if (!launch_begin(&l_, function, shape, stream, per_thread))                       \
 			return real.symbol args;                                                   \
 		rc_ = real.symbol args;                                                            \
@@ -295,25 +297,50 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx, unsigned 
 	       (f, gx, gy, gz, bx, by, bz, shared, stream, params));
 }
 
-/* One launch on several devices at once: gating one of them could stall the others, so each is charged, none
- * is held back. */
+/* With the stream's own context current: events belong to it. */
+static int multi_device_begin(struct launching *l, const CUDA_LAUNCH_PARAMS *p)
+{
+	struct shape s = {p->gridDimX,	p->gridDimY,  p->gridDimZ,	p->blockDimX,
+			  p->blockDimY, p->blockDimZ, p->sharedMemBytes};
+	CUcontext context;
+	int begun;
+
+	if (real.cuStreamGetCtx(p->hStream, &context) != CUDA_SUCCESS ||
+	    real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return 0;
+	l->ungated = 1;
+	begun = launch_begin(l, p->function, &s, p->hStream, 0);
+	real.cuCtxPopCurrent_v2(&context);
+	return begun;
+}
+
+static void multi_device_end(struct launching *l, CUresult rc)
+{
+	CUcontext context;
+
+	if (real.cuStreamGetCtx(l->stream, &context) != CUDA_SUCCESS ||
+	    real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return;
+	launch_end(l, rc);
+	real.cuCtxPopCurrent_v2(&context);
+}
+
+/* One launch on several devices at once. A gate in front of one would stall the others, so the host waits for all. */
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
 					      unsigned int flags)
 {
-	for (unsigned i = 0; list && i < count && tenant_state() == TENANT_ON; i++) {
-		CUDA_LAUNCH_PARAMS *p = &list[i];
-		struct shape s = {p->gridDimX,	p->gridDimY,  p->gridDimZ,	p->blockDimX,
-				  p->blockDimY, p->blockDimZ, p->sharedMemBytes};
-		struct device_tenant *device = tenant_of_stream(p->hStream);
-		int sample;
+	struct launching launching[TENANT_DEVICES];
+	uint64_t begun = 0;
+	CUresult rc;
 
-		if (device)
-			sched_flows(device->sched,
-				    cost_launch(costs_find(&device->sched->costs,
-							   launch_key(p->function, &s)),
-						&sample));
-	}
-	return real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+	for (unsigned i = 0; list && i < count && i < TENANT_DEVICES && tenant_state() == TENANT_ON; i++)
+		if (multi_device_begin(&launching[i], &list[i]))
+			begun |= 1ull << i;
+	rc = real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+	for (unsigned i = 0; i < TENANT_DEVICES; i++)
+		if (begun >> i & 1)
+			multi_device_end(&launching[i], rc);
+	return rc;
 }
 
 CUresult cuLaunch(CUfunction f)
