@@ -83,7 +83,10 @@ names()
 	inside 'LD_LIBRARY_PATH=/test/sim cuota doctor --json' | grep -q '"the caps hold, by dlsym and cuGetProcAddress'
 	inside 'cuota config check'
 	inside 'cuota usage --since 1h --by command' | grep -q tenant
-	inside 'cuota exporter --listen 127.0.0.1:29459 & sleep 1; exec 3<>/dev/tcp/127.0.0.1/29459 2>/dev/null; kill $!; wait $!'
+	inside 'cuota exporter --listen 127.0.0.1:29459 2>/dev/null & sleep 3; kill $!; wait $!' 3>&- &
+	sleep 1
+	curl -sf http://127.0.0.1:29459/metrics | grep -q '^cuota_build_info'
+	wait $!
 }
 
 @test "removed, nothing is left" {
