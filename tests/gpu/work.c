@@ -205,12 +205,16 @@ static void run(const struct options *o, CUfunction f, CUstream *streams, struct
 static void print(const struct options *o, const struct result *r)
 {
 	double seconds = (double)(r->last - r->began) / 1e9, mean = 0, var = 0;
-	unsigned n = r->windows; /* the last one is not whole */
+	unsigned n = r->windows, first = 0; /* the last one is not whole */
 
-	for (unsigned i = 0; i < n; i++)
-		mean += (double)r->window[i] / n;
-	for (unsigned i = 0; i < n; i++)
-		var += ((double)r->window[i] - mean) * ((double)r->window[i] - mean) / n;
+	/* Nor are those before the first completion: a deep queue fills first. */
+	while (first < n && !r->window[first])
+		first++;
+	first++;
+	for (unsigned i = first; i < n; i++)
+		mean += (double)r->window[i] / (n - first);
+	for (unsigned i = first; i < n; i++)
+		var += ((double)r->window[i] - mean) * ((double)r->window[i] - mean) / (n - first);
 	printf("{\"label\":\"%s\",\"mode\":\"%s\",\"us\":%g,\"launches\":%llu,\"seconds\":%.4f,"
 	       "\"rate\":%.3f,\"longest_ms\":%.3f,\"cv\":%.4f}\n",
 	       o->label, o->mode, o->us, (unsigned long long)r->launches, seconds,
