@@ -42,7 +42,9 @@ static void reconcile(struct memory *memory, struct device_tenant *tenant, uint6
 	struct member *member = &tenant->member;
 	uint64_t overhead = member->kind_bytes[CHARGE_OVERHEAD];
 	uint64_t known = used > overhead ? used - overhead : 0;
-	uint64_t beyond = driver > known ? driver - known : 0;
+	/* What others carry for us may be in the driver's figure of us. */
+	uint64_t all = known + atomic_load(&memory->uncarried_bytes[tenant->ordinal]);
+	uint64_t beyond = driver > all ? driver - all : 0;
 
 	if (beyond > overhead + WORTH_BYTES)
 		ledger_charge_forced(member, CHARGE_OVERHEAD, beyond - overhead);
@@ -60,6 +62,7 @@ void books_keep(struct device_tenant *tenant)
 
 	if (!memory)
 		return;
+	ledger_reap(&tenant->ledger);
 	share_keep(memory, tenant);
 	if (!used || atomic_exchange(&memory->books_busy[tenant->ordinal], 1))
 		return;

@@ -2,8 +2,12 @@
  * What the program is told about memory: the quota, never more than the card. A view succeeds whenever the
  * driver's does, and looks first at what this process's own pools gave back.
  */
+#include "hooks/books.h"
 #include "hooks/mem_pool.h"
 #include "hooks/view.h"
+
+/* Overhead from which on a view is worth NVML's 20 us. */
+#define STALE_BYTES (64ull << 20)
 
 static struct view_memory view_of(const struct device_tenant *tenant, uint64_t real_total,
 				  uint64_t real_free)
@@ -24,7 +28,11 @@ static struct device_tenant *viewer(void)
 	if (!tenant)
 		return NULL;
 	member_refresh(&tenant->member);
+	ledger_reap(&tenant->ledger); /* what the dead of the group held is free */
 	mem_pools_refresh(memory, (unsigned)tenant->ordinal);
+	/* Overhead is of the last look, up to a second ago; a program that waits for room should see it go. */
+	if (tenant->member.kind_bytes[CHARGE_OVERHEAD] >= STALE_BYTES)
+		books_keep(tenant);
 	return tenant;
 }
 

@@ -53,6 +53,9 @@ void share_import_ended(struct memory *memory, const struct charge *entry)
 
 	if (!shares || number < 0 || number >= SHARES)
 		return;
+	if (!share_is_carried(shares, &tenant->member, number))
+		atomic_fetch_sub(&memory->uncarried_bytes[entry->device],
+				 share_bytes(shares, &tenant->member, number));
 	if (share_let_go(shares, &tenant->member, number, 0))
 		ledger_refund(&tenant->member, CHARGE_IMPORT,
 			      share_bytes(shares, &tenant->member, number));
@@ -78,6 +81,7 @@ void share_keep(struct memory *memory, struct device_tenant *tenant)
 	if (!memory->shares[tenant->ordinal].file)
 		return;
 	shares_tick(&memory->shares[tenant->ordinal], &tenant->member, &change);
+	atomic_fetch_sub(&memory->uncarried_bytes[tenant->ordinal], change.adopt_bytes);
 	if (change.adopt_bytes)
 		ledger_charge_forced(&tenant->member, CHARGE_IMPORT, change.adopt_bytes);
 	if (change.release_bytes)
@@ -182,8 +186,12 @@ static int hold_share(struct shares *shares, struct mem_call *call, int number)
 	struct member *member = &call->tenant->member;
 
 	call->asked_bytes = share_bytes(shares, member, number);
-	if (!share_hold(shares, member, number))
+	if (!share_hold(shares, member, number)) {
+		if (!share_is_carried(shares, member, number))
+			atomic_fetch_add(&call->memory->uncarried_bytes[call->tenant->ordinal],
+					 call->asked_bytes);
 		return 0;
+	}
 	if (hold_take(&call->hold, member, CHARGE_IMPORT, call->asked_bytes, &relief,
 		      &call->refusal)) {
 		share_let_go(shares, member, number, 0);

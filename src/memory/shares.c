@@ -240,6 +240,11 @@ void share_carry(struct shares *shares, const struct member *member, int number)
 	atomic_store(&shares->file->share[number].carrier, who_is(member));
 }
 
+int share_is_carried(struct shares *shares, const struct member *member, int number)
+{
+	return atomic_load(&shares->file->share[number].carrier) == who_is(member);
+}
+
 int share_let_go(struct shares *shares, const struct member *member, int number, int as_owner)
 {
 	struct share *share = &shares->file->share[number];

@@ -72,6 +72,9 @@ uint64_t share_bytes(struct shares *shares, const struct member *member, int num
 int share_hold(struct shares *shares, const struct member *member, int number);
 void share_carry(struct shares *shares, const struct member *member, int number);
 
+/* 1 when the member carries it. */
+int share_is_carried(struct shares *shares, const struct member *member, int number);
+
 /*
  * The member lets go of one import, or (as owner) of its own. 1: its charge may be refunded now. 0: there was none, or
  * it stays the carrier because others hold the memory; shares_tick() tells when that ends.

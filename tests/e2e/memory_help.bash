@@ -36,9 +36,13 @@ start()
 	local name=$1 in out
 	shift
 	mkfifo "$BATS_TEST_TMPDIR/$name.in" "$BATS_TEST_TMPDIR/$name.out"
-	env "$@" LD_PRELOAD="${PRELOAD-$BUILD/libcuota.so}" "$BUILD/tests/escape" script \
-		<"$BATS_TEST_TMPDIR/$name.in" >"$BATS_TEST_TMPDIR/$name.out" \
-		2>>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
+	(
+		# It must not keep the others' pipes open: they end when theirs is closed.
+		for fd in "${to[@]}" "${from[@]}"; do exec {fd}>&-; done
+		exec env "$@" LD_PRELOAD="${PRELOAD-$BUILD/libcuota.so}" "$BUILD/tests/escape" script \
+			<"$BATS_TEST_TMPDIR/$name.in" >"$BATS_TEST_TMPDIR/$name.out" \
+			2>>"$BATS_TEST_TMPDIR/$name.err" 3>&-
+	) &
 	pid_of[$name]=$!
 	exec {in}>"$BATS_TEST_TMPDIR/$name.in" {out}<"$BATS_TEST_TMPDIR/$name.out"
 	to[$name]=$in
@@ -124,7 +128,7 @@ stop()
 	local fd=${to[$1]}
 	exec {fd}>&-
 	wait "${pid_of[$1]}" || true
-	unset "pid_of[$1]"
+	unset "pid_of[$1]" "to[$1]"
 }
 
 kill_hard()
