@@ -14,9 +14,10 @@ static void *handle;
 
 #define CALL(symbol, ...) (((__typeof__(symbol) *)dlsym(handle, #symbol))(__VA_ARGS__))
 
-static void uuid_text(const CUuuid *uuid, char *ret)
+/* As nvidia-smi prints it. */
+static void uuid_text(const CUuuid *uuid, int mig, char *ret)
 {
-	char *at = ret + sprintf(ret, "GPU-");
+	char *at = ret + sprintf(ret, "%s", mig ? "MIG-" : "GPU-");
 
 	for (int i = 0; i < 16; i++)
 		at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
@@ -30,7 +31,7 @@ static void show(int ordinal)
 	CUdevice device;
 	CUdeviceptr at;
 	CUuuid uuid;
-	char text[48];
+	char text[48], name[128];
 
 	CHECK(CALL(cuDeviceGet, &device, ordinal) == CUDA_SUCCESS, "device %d", ordinal);
 	CHECK(CALL(cuDeviceGetUuid, &uuid, device) == CUDA_SUCCESS, "uuid of %d", ordinal);
@@ -44,7 +45,9 @@ static void show(int ordinal)
 	CHECK(CALL(cuMemAlloc_v2, &at, total) == CUDA_ERROR_OUT_OF_MEMORY, "%d is not held",
 	      ordinal);
 	CHECK(CALL(cuMemAlloc_v2, &at, 64 << 20) == CUDA_SUCCESS, "%d gives nothing", ordinal);
-	uuid_text(&uuid, text);
+	CHECK(CALL(cuDeviceGetName, name, sizeof(name), device) == CUDA_SUCCESS, "name of %d",
+	      ordinal);
+	uuid_text(&uuid, strstr(name, " MIG ") != NULL, text);
 	printf("%d %s %zu\n", ordinal, text, total >> 20);
 }
 

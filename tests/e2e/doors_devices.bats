@@ -86,6 +86,19 @@ total_of()
 	[ "$(find "$CUOTA_DIR" -name '*.ledger' | wc -l)" -eq 2 ]
 }
 
+@test "a MIG instance is a device of its own" {
+	export CUOTA_SIM_DEVICES=1 CUOTA_SIM_MEMORY=18G CUOTA_SIM_SMS=16 CUOTA_SIM_MIG=1 CUOTA_SIM_STATE=$DIR/mig
+	mig=$("$BUILD/doors/devices" | awk '{ print $2 }')
+	[[ "$mig" == MIG-* ]]
+	CUOTA_MEM=$mig=4G LD_PRELOAD=$BUILD/libcuota.so run "$BUILD/doors/devices"
+	echo "$output"
+	[ "$output" = "0 $mig 4096" ]
+	[ -e "$CUOTA_DIR/$mig.ledger" ]
+	CUOTA_MEM=$mig=4G LD_PRELOAD=$BUILD/libcuota.so run "$BUILD/doors/nvml" use 10 memory processes
+	echo "$output"
+	[[ "$output" == *"v1: total 4096 "*"agree: 1"*"ComputeRunningProcesses: 0 me:536"* ]]
+}
+
 @test "more than sixteen devices" {
 	export CUOTA_SIM_DEVICES=20 CUOTA_SIM_MEMORY=16G CUOTA_SIM_SMS=132 CUOTA_MEM=2G CUOTA_SIM_STATE=$DIR/sim20
 	LD_PRELOAD=$BUILD/libcuota.so run "$BUILD/doors/devices"

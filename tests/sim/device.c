@@ -78,7 +78,8 @@ CUresult sim_cuDeviceGetName(char *ret_name, int length, CUdevice device)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	snprintf(ret_name, (size_t)length, "NVIDIA H200 (simulated)");
+	snprintf(ret_name, (size_t)length, "NVIDIA H200 (simulated)%s",
+		 sim_shared->machine.mig ? " MIG 1g.18gb" : "");
 	return CUDA_SUCCESS;
 }
 
