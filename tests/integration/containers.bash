@@ -1,6 +1,6 @@
 # podman with runc and a storage of its own; the image "guest" is a tar of this machine's shell and the
 # guest program. The limits and the runtime are what a virtual machine with hybrid cgroups needs.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # part.bash sets work and examples
 
 engine()
 {

@@ -2,7 +2,7 @@
 #
 # A part is one system, started for real on the loopback interface by its setup_file and stopped by its
 # teardown_file. Everything a part writes is under $work, readable by the test users.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120 # used by the parts
 
 root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 examples=$root/examples

@@ -1,7 +1,7 @@
 # A Slurm cluster of one node on the loopback interface: munged, slurmctld, slurmd, two GPUs (device
 # nodes that stand for them) with ten shards each, and the plugin as examples/slurm/plugstack.conf has
 # it, paths replaced.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2016 # part.bash sets work and examples; wait_for evaluates
 
 slurm_needs()
 {
@@ -106,7 +106,7 @@ slurm_stop()
 	slurm_node_stop
 	stop "$(cat "$work/slurmctld.pid" 2>/dev/null)"
 	for step in "$work"/spool/*_*.*; do
-		pid=$(fuser "$step" 2>/dev/null) && stop $pid
+		pid=$(fuser "$step" 2>/dev/null) && stop "$pid"
 	done
 	if [ -e "$work/own-munge" ]; then
 		stop "$(cat /run/munge/cuota-it.pid)"
