@@ -72,6 +72,13 @@ kill -9 "$(pgrep -P "${pids[1]}" | head -1)"
 wait_for 5 ledger_clean
 check "both killed: the ledger is clean" ledger_clean
 
+if [ "$guest" = PyTorch ]; then
+	container f CUOTA_MEM=8G -- "$(hoard 0) 0.5"
+	wait "${pids[-1]}"
+	cat "$work/f.log"
+	check "set_per_process_memory_fraction(0.5) of 8 GiB is 4 GiB" within 3800 4096 "$(field got_mib "$work/f.log")"
+fi
+
 container solo -- "$(busy)"
 wait "${pids[-1]}"
 solo=$(field rate "$work/solo.log")

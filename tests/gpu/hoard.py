@@ -1,4 +1,5 @@
-"""Takes all the GPU memory that PyTorch can get, says what it got, holds it for SECONDS.
+"""Takes all the GPU memory that PyTorch can get, says what it got, holds it for SECONDS; with a FRACTION,
+after set_per_process_memory_fraction(FRACTION).
 
 Prints "total_mib= got_mib= refused=" as tests/sim_tools/take.c does; refused is 2 for a clean out of memory.
 """
@@ -10,6 +11,8 @@ import torch
 
 seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0
 torch.cuda.init()
+if len(sys.argv) > 2:
+    torch.cuda.set_per_process_memory_fraction(float(sys.argv[2]))
 held, got, piece, refused = [], 0, 256, 0
 while piece >= 1:
     try:

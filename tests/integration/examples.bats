@@ -26,7 +26,7 @@ examples_list()
 	for dir in $(examples_list | cut -d/ -f1-2 | sort -u); do
 		grep -q "$dir" docs/integrations.md || { echo "$dir is not in the table"; return 1; }
 	done
-	for file in $(grep -oE 'tests/[a-z/_]+\.(bats|sh|py)|[a-z_]+\.bats' docs/integrations.md docs/with-other-sharing.md | cut -d: -f2 | sort -u); do
+	for file in $(grep -oE 'tests/[a-z0-9/_]+\.(bats|sh|py)|[a-z_]+\.bats' docs/integrations.md docs/with-other-sharing.md | cut -d: -f2 | sort -u); do
 		[ -e "$file" ] || [ -e "tests/integration/$file" ] || { echo "no $file"; return 1; }
 	done
 	for page in slurm containers kubernetes jupyter monitoring with-other-sharing integrations; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # What docs/with-other-sharing.md says, on the simulated GPU: MPS, MIG, CUDA_VISIBLE_DEVICES, cgroups, users of
-# a directory service. (MPS and PyTorch on a real card: tests/gpu/mps.sh, tests/gpu/frameworks.py.)
+# a directory service. (MPS and PyTorch on a real card: tests/gpu/mps.sh, tests/gpu/containers.sh.)
 
 load part.bash
 
