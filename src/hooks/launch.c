@@ -53,17 +53,6 @@ static CUstream explicit_stream(CUstream stream, int per_thread)
 	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
 }
 
-static void wake(struct launching *l, unsigned slot)
-{
-	struct slot_sm *sm;
-
-	if (slot == 0 || slot > LEDGER_SLOTS)
-		return;
-	sm = &l->device->ledger.file->slot[slot - 1].sm;
-	atomic_fetch_add(&sm->turn_futex, 1);
-	futex_wake(&sm->turn_futex, INT32_MAX);
-}
-
 static void wait_on_host(struct launching *l, const struct admit_result *admit, uint64_t now)
 {
 	struct sched *sched = &l->launcher->sched;
@@ -121,7 +110,7 @@ static int admit(struct launching *l)
 		now = clock_now_ns();
 		what = sched_admit(sched, l->charged_ns, gate_lane(l->stream), now, can_gate,
 				   &result);
-		wake(l, result.wake);
+		tenant_wake(l->device, result.wake);
 		if (result.kick)
 			service_kick();
 		l->mark = result.mark;

@@ -6,12 +6,14 @@
 
 #include "hooks/gate.h"
 #include "hooks/sample.h"
+#include "hooks/tenant.h"
 #include "sched/sched.h"
 
 #define LAUNCHER_MANY 64u
 
 struct launcher {
 	struct sched sched; /* first: device_tenant.sched points here */
+	struct device_tenant *device;
 	struct gate gate;
 	struct sampler sampler;
 	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */

@@ -97,6 +97,7 @@ static int make_sched(struct process *process, struct device_tenant *device)
 		return -ENOMEM;
 	sched_init(&launcher->sched, &device->member, process->config.sched,
 		   contexts_overlap(device->device));
+	launcher->device = device;
 	device->sched = &launcher->sched;
 	return 0;
 }
@@ -201,6 +202,17 @@ struct device_tenant *tenant_of_stream(CUstream stream)
 	device = tenant_of_current();
 	real.cuCtxPopCurrent_v2(&context);
 	return device;
+}
+
+void tenant_wake(struct device_tenant *device, unsigned wake)
+{
+	struct slot_sm *sm;
+
+	if (wake == 0 || wake > LEDGER_SLOTS)
+		return;
+	sm = &device->ledger.file->slot[wake - 1].sm;
+	atomic_fetch_add(&sm->turn_futex, 1);
+	futex_wake(&sm->turn_futex, INT32_MAX);
 }
 
 int tenant_refused(CUdevice device)

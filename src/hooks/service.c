@@ -45,17 +45,6 @@ static void join_if_asked(struct process *process)
 	futex_wake(&service->answer, 1);
 }
 
-static void wake_slot(struct device_tenant *device, unsigned wake)
-{
-	struct slot_sm *sm;
-
-	if (wake == 0 || wake > LEDGER_SLOTS)
-		return;
-	sm = &device->ledger.file->slot[wake - 1].sm;
-	atomic_fetch_add(&sm->turn_futex, 1);
-	futex_wake(&sm->turn_futex, INT32_MAX);
-}
-
 static int seated(const struct device_tenant *device)
 {
 	uint32_t attached = atomic_load_explicit(&device->attached, memory_order_acquire);
@@ -86,7 +75,7 @@ static uint64_t round_of_seats(struct process *process, uint64_t now, int housek
 		if (!seated(device))
 			continue;
 		at = sched_tick(device->sched, now, &wake);
-		wake_slot(device, wake);
+		tenant_wake(device, wake);
 		if (at && at < next)
 			next = at;
 		if (housekeeping) {

@@ -30,7 +30,8 @@ static CUresult waiting_end(struct launcher *launcher, CUresult rc, int all_done
 	int saved = errno;
 
 	if (launcher)
-		sched_sync_end(&launcher->sched, clock_now_ns(), rc == CUDA_SUCCESS && all_done);
+		tenant_wake(launcher->device, sched_sync_end(&launcher->sched, clock_now_ns(),
+							     rc == CUDA_SUCCESS && all_done));
 	mem_after_sync(); /* a pool may have given memory back */
 	errno = saved;
 	return rc;

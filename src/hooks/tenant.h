@@ -82,6 +82,9 @@ struct device_tenant *tenant_of_uuid(const char *uuid);
 /* What the admin's policy allows this process on a device. Only when the state is ON. */
 struct quota tenant_ceiling(const char *uuid, uint64_t device_bytes);
 
+/* Has the process in slot wake - 1 look at the turn; 0 = nobody. */
+void tenant_wake(struct device_tenant *device, unsigned wake);
+
 /* 1 when a seat on the device was asked for and must not be done without: memory is then refused. */
 int tenant_refused(CUdevice device);
 

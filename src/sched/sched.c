@@ -245,15 +245,17 @@ void sched_sync_begin(struct sched *sched)
 	atomic_fetch_add_explicit(&sched->slot_sm->in_sync, 1, memory_order_acq_rel);
 }
 
-void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
+unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 {
 	uint32_t n = LOAD(&sched->slot_sm->in_sync);
 
 	while (n && !atomic_compare_exchange_weak(&sched->slot_sm->in_sync, &n, n - 1))
 		;
-	if (all_done && sched->closed_launches == 0 &&
-	    LOAD(&sched->slot_sm->busy_until_ns) > now_ns)
+	if (!all_done || sched->closed_launches || !sched->use_turns)
+		return 0;
+	if (LOAD(&sched->slot_sm->busy_until_ns) > now_ns)
 		STORE(&sched->slot_sm->busy_until_ns, now_ns);
+	return turn_done(&sched->turns);
 }
 
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes)

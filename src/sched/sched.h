@@ -130,7 +130,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
  * returned, nothing of this process was left on the device.
  */
 void sched_sync_begin(struct sched *sched);
-void sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done);
+unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done); /* slot + 1 to wake, or 0 */
 
 /* Moves the words to memory that the device can reach; keeps their values. */
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);

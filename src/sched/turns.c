@@ -348,6 +348,18 @@ void turn_resume(const struct turns *turns)
 		STORE(&sm->resting, 0);
 }
 
+unsigned turn_done(const struct turns *turns)
+{
+	const struct group *mine = group_of(turns, turns->slot), *its;
+	unsigned first;
+
+	if (!mine || LOAD(&turns->file->turn.until_ns) == 0 || !turn_is_ours(turns))
+		return 0;
+	first = first_in_line(turns, NOBODY);
+	its = first == NOBODY ? NULL : group_of(turns, first);
+	return its && group_priority(its) < group_priority(mine) ? first + 1 : 0;
+}
+
 uint64_t turn_ahead_ns(const struct turns *turns, uint64_t now_ns)
 {
 	const struct group *group = group_of(turns, turns->slot);

@@ -80,6 +80,12 @@ uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate);
 void turn_rest(const struct turns *turns, unsigned *ret_wake);
 void turn_resume(const struct turns *turns);
 
+/*
+ * A request is served: slot + 1 of who should look, when that is somebody of lower priority (who would else sleep until
+ * we are late); 0 otherwise, since a loop that launches and waits would wake its neighbours at every turn.
+ */
+unsigned turn_done(const struct turns *turns);
+
 /* Takes back our want flag (a waiter gave up). */
 void turn_forget(const struct turns *turns);
 

@@ -108,6 +108,8 @@ static uint64_t device_next(const struct world *w)
 	return end;
 }
 
+static void wake(struct world *w, unsigned slot_plus_one);
+
 static void device_advance(struct world *w, uint64_t to)
 {
 	struct process_model *p;
@@ -124,7 +126,7 @@ static void device_advance(struct world *w, uint64_t to)
 		if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0))
 			p->host_at = to + SYNC_NS;
 		if (p->host_at == to + SYNC_NS)
-			sched_sync_end(&p->sched, to, outstanding(p) == 0);
+			wake(w, sched_sync_end(&p->sched, to, outstanding(p) == 0));
 	}
 }
 
