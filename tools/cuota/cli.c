@@ -107,15 +107,29 @@ void cli_ledger_dirs(struct cli_dirs *ret)
 	snprintf(ret->path[1], PATH_MAX, "/dev/shm/cuota");
 }
 
+/* NSS may ask a server for each name, and a table names the same few users again and again. */
+#define USERS_KEPT 64
+
+static struct {
+	unsigned uid;
+	char name[64]; /* "" = not kept */
+} users[USERS_KEPT];
+
 const char *cli_user(unsigned uid, char *buf, size_t buf_bytes)
 {
+	unsigned place = uid % USERS_KEPT;
 	struct passwd entry, *found = NULL;
 	char text[4096];
 
-	if (!getpwuid_r(uid, &entry, text, sizeof(text), &found) && found)
-		snprintf(buf, buf_bytes, "%s", found->pw_name);
-	else
-		snprintf(buf, buf_bytes, "%u", uid);
+	if (!users[place].name[0] || users[place].uid != uid) {
+		if (!getpwuid_r(uid, &entry, text, sizeof(text), &found) && found)
+			snprintf(users[place].name, sizeof(users[place].name), "%s",
+				 found->pw_name);
+		else
+			snprintf(users[place].name, sizeof(users[place].name), "%u", uid);
+		users[place].uid = uid;
+	}
+	snprintf(buf, buf_bytes, "%s", users[place].name);
 	return buf;
 }
 

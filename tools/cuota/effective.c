@@ -20,24 +20,34 @@ static const struct policy *policy(void)
 	return read_once;
 }
 
+/* Group after group belongs to the same user; NSS is asked once. */
+static unsigned unix_groups(unsigned uid, const unsigned **ret_gids)
+{
+	static unsigned gids[GIDS_MAX], count, of_uid = UINT_MAX;
+
+	if (uid != of_uid)
+		count = cli_unix_groups(uid, gids, GIDS_MAX);
+	of_uid = uid;
+	*ret_gids = gids;
+	return count;
+}
+
 static struct quota ceiling_of(const struct ledger_view *ledger, const struct group_view *group)
 {
-	unsigned gids[GIDS_MAX];
 	struct policy_subject who = {
 		.uid = group->owner_uid,
 		.group = group->name,
 		.uuid = ledger->uuid,
 		.device_bytes = ledger->device_bytes,
-		.gids = gids,
 	};
 
 	if (!policy())
 		return (struct quota){0};
-	who.gid_count = cli_unix_groups(group->owner_uid, gids, GIDS_MAX);
+	who.gid_count = unix_groups(group->owner_uid, &who.gids);
 	return policy_quota(policy(), &who);
 }
 
-struct quota effective_quota(const char *ledger_dir, const struct ledger_view *ledger,
+struct quota effective_quota(const char *limits_dir, const struct ledger_view *ledger,
 			     const struct group_view *group)
 {
 	struct quota held = {
@@ -48,7 +58,7 @@ struct quota effective_quota(const char *ledger_dir, const struct ledger_view *l
 	};
 	struct quota limits = {0};
 
-	if (limits_read(ledger_dir, group->name, group->owner_uid, &limits, NULL))
+	if (limits_read(limits_dir, group->name, group->owner_uid, &limits, NULL))
 		limits = (struct quota){0};
 	return quota_strictest(ceiling_of(ledger, group), quota_fill(limits, held));
 }

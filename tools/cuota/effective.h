@@ -7,8 +7,8 @@
 
 #include "ledger/ledger.h"
 
-/* ledger_dir: where that ledger lies. Reads the policy once per process. */
-struct quota effective_quota(const char *ledger_dir, const struct ledger_view *ledger,
+/* limits_dir: where that ledger lies, "" when nothing was ever set there. Reads the policy once per process. */
+struct quota effective_quota(const char *limits_dir, const struct ledger_view *ledger,
 			     const struct group_view *group);
 
 #endif

@@ -14,9 +14,9 @@ int mhd_load(struct error *err)
 	if (!library)
 		return error_set(err, ENOENT, "no web server library: %s (Debian: libmicrohttpd12)",
 				 dlerror());
-#define X(name)                                                                                    \
-	mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name);                             \
-	if (!mhd.name)                                                                             \
+#define X(name) \
+	mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name); \
+	if (!mhd.name) \
 		return error_set(err, ENOENT, "libmicrohttpd lacks MHD_" #name);
 	MHD_FUNCTIONS(X)
 #undef X

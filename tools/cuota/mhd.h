@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-#define MHD_FUNCTIONS(X)                                                                           \
-	X(create_response_from_buffer)                                                             \
-	X(add_response_header)                                                                     \
-	X(queue_response)                                                                          \
-	X(destroy_response)                                                                        \
-	X(lookup_connection_value)                                                                 \
-	X(start_daemon)                                                                            \
+#define MHD_FUNCTIONS(X) \
+	X(create_response_from_buffer) \
+	X(add_response_header) \
+	X(queue_response) \
+	X(destroy_response) \
+	X(lookup_connection_value) \
+	X(start_daemon) \
 	X(stop_daemon)
 
 struct mhd {

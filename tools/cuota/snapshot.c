@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "books.h"
@@ -83,10 +84,13 @@ static void forget_the_dead(struct gpu_state *gpu)
 
 static void fill_groups(struct gpu_state *gpu)
 {
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], limits[PATH_MAX + 16];
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(gpu->ledger_path, '/') - gpu->ledger_path),
 		 gpu->ledger_path);
+	snprintf(limits, sizeof(limits), "%s/limits", dir);
+	if (access(limits, F_OK))
+		dir[0] = '\0'; /* nothing was ever set: no need to look for each group */
 	for (unsigned i = 0; i < gpu->group_count; i++) {
 		struct group_state *group = &gpu->groups[i];
 

@@ -132,7 +132,7 @@ int command_status(int argc, char **argv)
 	}
 	rc = check_names(&snapshot, &in);
 	if (!rc && in.json)
-		rc = status_json(&snapshot, &in);
+		status_json(&snapshot, &in);
 	else if (!rc)
 		status_text(&snapshot, &in);
 	if (damaged(&snapshot))

@@ -21,7 +21,6 @@ int status_wants_gpu(const struct status_options *options, const struct gpu_stat
 int status_wants_group(const struct status_options *options, const struct group_view *group);
 
 void status_text(const struct snapshot *snapshot, const struct status_options *options);
-/* 0 or -ENOMEM. */
-int status_json(const struct snapshot *snapshot, const struct status_options *options);
+void status_json(const struct snapshot *snapshot, const struct status_options *options);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * `cuota status --json`: docs/status-schema.md is the contract. A value that is not known or not
- * set is null, never 0 or a magic number; fields are only ever added within one schema version.
+ * `cuota status --json`: docs/status-schema.md is the contract. A value that is not known or not set is
+ * null, never 0 or a magic number; fields are only ever added within one schema version.
  */
 #include "status.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <time.h>
+
+#include "json_out.h"
 
 static const char *const kind_names[CHARGE_KINDS] = {
 	[CHARGE_LINEAR] = "linear",	[CHARGE_MANAGED] = "managed", [CHARGE_POOL] = "pool",
@@ -16,171 +16,180 @@ static const char *const kind_names[CHARGE_KINDS] = {
 	[CHARGE_OVERHEAD] = "overhead",
 };
 
-static json_t *bytes_or_null(uint64_t bytes, uint64_t null_value)
+static void bytes_or_null(struct json_out *out, const char *key, uint64_t bytes,
+			  uint64_t null_value)
 {
-	return bytes == null_value || bytes > INT64_MAX ? json_null()
-							: json_integer((json_int_t)bytes);
+	if (bytes == null_value)
+		json_nothing(out, key);
+	else
+		json_number(out, key, bytes);
 }
 
-static json_t *integer(uint64_t value)
+static void text_or_null(struct json_out *out, const char *key, const char *text)
 {
-	return json_integer((json_int_t)(value > INT64_MAX ? INT64_MAX : value));
+	if (text[0])
+		json_text(out, key, text);
+	else
+		json_nothing(out, key);
 }
 
-static json_t *ratio(double value)
-{
-	return isnan(value) ? json_null() : json_real(value);
-}
-
-static json_t *sm_cap(uint32_t bp)
-{
-	return !bp || bp >= QUOTA_SM_NONE ? json_null() : json_real((double)bp / 10000);
-}
-
-static json_t *text_or_null(const char *text)
-{
-	json_t *value = text[0] ? json_string(text) : NULL;
-
-	return value ? value : json_null();
-}
-
-/* A command's or device's name may hold bytes that are no UTF-8; they become '?'. */
-static json_t *name_text(const char *text)
-{
-	json_t *value = json_string(text);
-	char ascii[128];
-	size_t i;
-
-	if (value)
-		return value;
-	for (i = 0; text[i] && i < sizeof(ascii) - 1; i++)
-		ascii[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-	ascii[i] = '\0';
-	return json_string(ascii);
-}
-
-static json_t *kinds(const uint64_t bytes[CHARGE_KINDS])
-{
-	json_t *object = json_object();
-
-	for (unsigned i = 0; i < CHARGE_KINDS; i++)
-		json_object_set_new(object, kind_names[i], integer(bytes[i]));
-	return object;
-}
-
-static json_t *seconds(uint64_t ns)
-{
-	return json_real((double)ns / 1e9);
-}
-
-static json_t *member(const struct slot_view *slot)
+static void user_name(struct json_out *out, const char *key, unsigned uid)
 {
 	char user[64];
 
-	return json_pack("{s:i, s:o, s:o, s:i, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, "
-			 "s:o}, s:o}",
-			 "pid", (int)slot->pid, "pid_namespace", integer(slot->pid_ns_inode),
-			 "command", name_text(slot->comm), "uid", (int)slot->uid, "user",
-			 name_text(cli_user(slot->uid, user, sizeof(user))), "memory", "cap_bytes",
-			 bytes_or_null(slot->cap_bytes, QUOTA_NONE), "used_bytes",
-			 integer(slot->used_bytes), "peak_bytes", integer(slot->peak_bytes),
-			 "driver_bytes", bytes_or_null(slot->driver_bytes, 0), "by_kind_bytes",
-			 kinds(slot->kind_bytes), "sm", "busy_seconds", seconds(slot->busy_ns),
-			 "throttled_seconds", seconds(slot->throttled_ns), "launches",
-			 integer(slot->launches), "denials", integer(slot->denials));
+	json_text(out, key, cli_user(uid, user, sizeof(user)));
 }
 
-static json_t *group(const struct gpu_state *gpu, const struct group_state *state)
+static void kinds(struct json_out *out, const uint64_t bytes[CHARGE_KINDS])
+{
+	json_begin(out, "by_kind_bytes", '{');
+	for (unsigned i = 0; i < CHARGE_KINDS; i++)
+		json_number(out, kind_names[i], bytes[i]);
+	json_end(out, '}');
+}
+
+static void work(struct json_out *out, uint64_t busy_ns, uint64_t throttled_ns, uint64_t launches)
+{
+	json_fraction(out, "busy_seconds", (double)busy_ns / 1e9);
+	json_fraction(out, "throttled_seconds", (double)throttled_ns / 1e9);
+	json_number(out, "launches", launches);
+}
+
+static void member(struct json_out *out, const struct slot_view *slot)
+{
+	json_begin(out, NULL, '{');
+	json_number(out, "pid", slot->pid);
+	json_number(out, "pid_namespace", slot->pid_ns_inode);
+	json_text(out, "command", slot->comm);
+	json_number(out, "uid", slot->uid);
+	user_name(out, "user", slot->uid);
+	json_begin(out, "memory", '{');
+	bytes_or_null(out, "cap_bytes", slot->cap_bytes, QUOTA_NONE);
+	json_number(out, "used_bytes", slot->used_bytes);
+	json_number(out, "peak_bytes", slot->peak_bytes);
+	bytes_or_null(out, "driver_bytes", slot->driver_bytes, 0);
+	kinds(out, slot->kind_bytes);
+	json_end(out, '}');
+	json_begin(out, "sm", '{');
+	work(out, slot->busy_ns, slot->throttled_ns, slot->launches);
+	json_end(out, '}');
+	json_number(out, "denials", slot->denials);
+	json_end(out, '}');
+}
+
+static void group(struct json_out *out, const struct gpu_state *gpu,
+		  const struct group_state *state)
 {
 	const struct group_view *v = state->view;
-	json_t *members = json_array();
-	char user[64];
+	uint32_t sm_bp = state->caps.sm_bp;
 
+	json_begin(out, NULL, '{');
+	json_text(out, "name", v->name);
+	json_number(out, "owner_uid", v->owner_uid);
+	user_name(out, "owner", v->owner_uid);
+	json_number(out, "weight", state->caps.weight);
+	json_text(out, "priority", priority_name(state->caps.priority));
+	json_begin(out, "memory", '{');
+	bytes_or_null(out, "cap_bytes", state->caps.mem_bytes, QUOTA_NONE);
+	json_number(out, "used_bytes", v->used_bytes);
+	json_number(out, "peak_bytes", v->peak_bytes);
+	json_number(out, "overhead_bytes", group_overhead_bytes(v));
+	kinds(out, v->kind_bytes);
+	json_end(out, '}');
+	json_begin(out, "sm", '{');
+	json_fraction(out, "cap_ratio",
+		      !sm_bp || sm_bp >= QUOTA_SM_NONE ? NAN : (double)sm_bp / 10000);
+	json_fraction(out, "share_ratio", state->share);
+	json_fraction(out, "share_minute_ratio", state->share_minute);
+	work(out, v->busy_ns, v->throttled_ns, v->launches);
+	json_end(out, '}');
+	json_number(out, "denials", v->denials);
+	json_begin(out, "members", '[');
 	for (unsigned i = 0; i < gpu->view->slot_count; i++)
 		if (gpu->view->slots[i].group == v->index)
-			json_array_append_new(members, member(&gpu->view->slots[i]));
-	return json_pack("{s:o, s:i, s:o, s:i, s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, s:o, "
-			 "s:o, s:o, s:o}, s:o, s:o}",
-			 "name", name_text(v->name), "owner_uid", (int)v->owner_uid, "owner",
-			 name_text(cli_user(v->owner_uid, user, sizeof(user))), "weight",
-			 (int)state->caps.weight, "priority", priority_name(state->caps.priority),
-			 "memory", "cap_bytes", bytes_or_null(state->caps.mem_bytes, QUOTA_NONE),
-			 "used_bytes", integer(v->used_bytes), "peak_bytes", integer(v->peak_bytes),
-			 "overhead_bytes", integer(group_overhead_bytes(v)), "by_kind_bytes",
-			 kinds(v->kind_bytes), "sm", "cap_ratio", sm_cap(state->caps.sm_bp),
-			 "share_ratio", ratio(state->share), "share_minute_ratio",
-			 ratio(state->share_minute), "busy_seconds", seconds(v->busy_ns),
-			 "throttled_seconds", seconds(v->throttled_ns), "launches",
-			 integer(v->launches), "denials", integer(v->denials), "members", members);
+			member(out, &gpu->view->slots[i]);
+	json_end(out, ']');
+	json_end(out, '}');
 }
 
-static json_t *unattached(const struct gpu_state *gpu)
+static void unattached(struct json_out *out, const struct gpu_state *gpu)
 {
-	json_t *list = json_array();
-	char user[64];
-
+	json_begin(out, "unattached", '[');
 	for (unsigned i = 0; i < gpu->unattached_count; i++) {
 		const struct unattached *u = &gpu->unattached[i];
 
-		json_array_append_new(
-			list,
-			json_pack("{s:i, s:o, s:i, s:o, s:o}", "pid", (int)u->process.pid,
-				  "command", name_text(u->process.comm), "uid", (int)u->process.uid,
-				  "user", name_text(cli_user(u->process.uid, user, sizeof(user))),
-				  "used_bytes", bytes_or_null(u->used_bytes, NVML_BYTES_UNKNOWN)));
+		json_begin(out, NULL, '{');
+		json_number(out, "pid", (uint64_t)u->process.pid);
+		json_text(out, "command", u->process.comm);
+		json_number(out, "uid", u->process.uid);
+		user_name(out, "user", u->process.uid);
+		bytes_or_null(out, "used_bytes", u->used_bytes, NVML_BYTES_UNKNOWN);
+		json_end(out, '}');
 	}
-	return list;
+	json_end(out, ']');
 }
 
-static json_t *gpu_object(const struct gpu_state *gpu, const struct status_options *options)
+static void ledger_object(struct json_out *out, const struct gpu_state *gpu)
 {
-	json_t *groups = json_array(), *object;
+	if (!gpu->ledger_path[0]) {
+		json_nothing(out, "ledger");
+		return;
+	}
+	json_begin(out, "ledger", '{');
+	json_text(out, "path", gpu->ledger_path);
+	text_or_null(out, "problem", gpu->problem.text);
+	bytes_or_null(out, "reclaimed_slots", gpu->view ? gpu->view->reclaimed_slots : UINT64_MAX,
+		      UINT64_MAX);
+	bytes_or_null(out, "context_bytes", gpu->view ? gpu->view->context_bytes : 0, 0);
+	json_end(out, '}');
+}
 
+static void gpu_object(struct json_out *out, const struct gpu_state *gpu,
+		       const struct status_options *options)
+{
+	json_begin(out, NULL, '{');
+	json_text(out, "uuid", gpu->uuid);
+	bytes_or_null(out, "index", (uint64_t)(int64_t)gpu->index, UINT64_MAX); /* -1 = unknown */
+	json_text(out, "name", gpu->name);
+	json_truth(out, "mig", gpu->is_mig);
+	json_begin(out, "memory", '{');
+	bytes_or_null(out, "total_bytes", gpu->total_bytes, 0);
+	bytes_or_null(out, "used_bytes", gpu->used_bytes, NVML_BYTES_UNKNOWN);
+	json_end(out, '}');
+	json_begin(out, "groups", '[');
 	for (unsigned i = 0; i < gpu->group_count; i++)
 		if (status_wants_group(options, gpu->groups[i].view))
-			json_array_append_new(groups, group(gpu, &gpu->groups[i]));
-	object = json_pack("{s:s, s:o, s:o, s:b, s:{s:o, s:o}, s:o, s:o, s:i}", "uuid", gpu->uuid,
-			   "index", gpu->index < 0 ? json_null() : json_integer(gpu->index), "name",
-			   name_text(gpu->name), "mig", gpu->is_mig, "memory", "total_bytes",
-			   bytes_or_null(gpu->total_bytes, 0), "used_bytes",
-			   bytes_or_null(gpu->used_bytes, NVML_BYTES_UNKNOWN), "groups", groups,
-			   "unattached", unattached(gpu), "invisible_processes",
-			   (int)gpu->invisible);
-	if (gpu->ledger_path[0])
-		json_object_set_new(
-			object, "ledger",
-			json_pack("{s:o, s:o, s:o, s:o}", "path", name_text(gpu->ledger_path),
-				  "problem", text_or_null(gpu->problem.text), "reclaimed_slots",
-				  gpu->view ? integer(gpu->view->reclaimed_slots) : json_null(),
-				  "context_bytes",
-				  gpu->view ? bytes_or_null(gpu->view->context_bytes, 0)
-					    : json_null()));
-	else if (object)
-		json_object_set_new(object, "ledger", json_null());
-	return object;
+			group(out, gpu, &gpu->groups[i]);
+	json_end(out, ']');
+	unattached(out, gpu);
+	json_number(out, "invisible_processes", gpu->invisible);
+	ledger_object(out, gpu);
+	json_end(out, '}');
 }
 
-int status_json(const struct snapshot *snapshot, const struct status_options *options)
+void status_json(const struct snapshot *snapshot, const struct status_options *options)
 {
-	json_t *gpus = json_array(), *directories = json_array(), *root;
+	static struct json_out out = {.first = 1};
 	time_t now = (time_t)snapshot->wall_s;
 	char when[32];
 	struct tm utc;
-	int rc;
 
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	out.stream = stdout;
+	json_begin(&out, NULL, '{');
+	json_text(&out, "schema", "cuota.status");
+	json_number(&out, "version", STATUS_SCHEMA_VERSION);
+	json_text(&out, "time", when);
+	text_or_null(&out, "driver", snapshot->driver);
+	text_or_null(&out, "nvml_problem", snapshot->nvml_problem.text);
+	json_begin(&out, "directories", '[');
 	for (unsigned i = 0; i < snapshot->dirs.count; i++)
-		json_array_append_new(directories, name_text(snapshot->dirs.path[i]));
+		json_text(&out, NULL, snapshot->dirs.path[i]);
+	json_end(&out, ']');
+	json_begin(&out, "gpus", '[');
 	for (unsigned g = 0; g < snapshot->gpu_count; g++)
 		if (status_wants_gpu(options, &snapshot->gpus[g]))
-			json_array_append_new(gpus, gpu_object(&snapshot->gpus[g], options));
-	root = json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "schema", "cuota.status", "version",
-			 STATUS_SCHEMA_VERSION, "time", when, "driver",
-			 text_or_null(snapshot->driver), "nvml_problem",
-			 text_or_null(snapshot->nvml_problem.text), "directories", directories,
-			 "gpus", gpus);
-	rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
-	putchar('\n');
-	json_decref(root);
-	return rc && !ferror(stdout) ? -ENOMEM : 0;
+			gpu_object(&out, &snapshot->gpus[g], options);
+	json_end(&out, ']');
+	json_end(&out, '}');
 }
