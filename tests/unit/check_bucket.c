@@ -23,9 +23,9 @@ static const struct {
 	{1, 5000, 2},
 	{2, 3000, 6}, /* rounded down: less than a nanosecond is lost in each charge */
 	{NS_PER_S, 9900, 1010101010},
-	{NS_PER_S, 10000, NS_PER_S},		/* 100 % and no cap cost what they take */
+	{NS_PER_S, 10000, NS_PER_S}, /* 100 % and no cap cost what they take */
 	{NS_PER_S, 0, NS_PER_S},
-	{1ull << 50, 1, (1ull << 50) * 10000},	/* 13 days of kernels at 0.01 %: no overflow */
+	{1ull << 50, 1, (1ull << 50) * 10000}, /* 13 days of kernels at 0.01 %: no overflow */
 };
 
 START_TEST(busy_time_costs_its_length_divided_by_the_cap)
@@ -51,7 +51,8 @@ START_TEST(debt_of_a_long_kernel_is_repaid_to_the_nanosecond)
 
 	bucket_charge(&tat, NOW, 5 * NS_PER_S, 1000, BUCKET_BURST_NS);
 	ck_assert_uint_eq(bucket_ready_at(&tat, NOW + NS_PER_S, 1000, 0), NOW + 50 * NS_PER_S);
-	ck_assert_uint_eq(bucket_ready_at(&tat, NOW + 50 * NS_PER_S - 1, 1000, 0), NOW + 50 * NS_PER_S);
+	ck_assert_uint_eq(bucket_ready_at(&tat, NOW + 50 * NS_PER_S - 1, 1000, 0),
+			  NOW + 50 * NS_PER_S);
 	ck_assert_uint_eq(bucket_ready_at(&tat, NOW + 50 * NS_PER_S, 1000, 0), 0);
 }
 END_TEST
@@ -71,8 +72,8 @@ START_TEST(credit_is_bounded)
 	}
 	if (BUCKET_BURST_WALL_NS * cap / 10000 < most)
 		most = BUCKET_BURST_WALL_NS * cap / 10000;
-	ck_assert_msg(at_once >= most && at_once <= most + 20000, "cap %u: %lu ns at once, not %lu", cap,
-		      (unsigned long)at_once, (unsigned long)most);
+	ck_assert_msg(at_once >= most && at_once <= most + 20000, "cap %u: %lu ns at once, not %lu",
+		      cap, (unsigned long)at_once, (unsigned long)most);
 }
 END_TEST
 
@@ -141,7 +142,8 @@ START_TEST(who_must_wait_next_to_others_saves_up_a_batch_first)
 	ck_assert_uint_eq(bucket_ready_at(&tat, NOW, 5000, 3 * NS_PER_MS), NOW + 8 * NS_PER_MS);
 	/* Not when nothing is owed, and never more than half of what may be saved, or it would wait for ever. */
 	ck_assert_uint_eq(bucket_ready_at(&tat, NOW + 2 * NS_PER_MS, 5000, 3 * NS_PER_MS), 0);
-	ck_assert_uint_eq(bucket_ready_at(&tat, NOW, 5000, NS_PER_S), NOW + 2 * NS_PER_MS + BUCKET_BURST_NS);
+	ck_assert_uint_eq(bucket_ready_at(&tat, NOW, 5000, NS_PER_S),
+			  NOW + 2 * NS_PER_MS + BUCKET_BURST_NS);
 }
 END_TEST
 

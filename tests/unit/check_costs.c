@@ -113,8 +113,8 @@ static const struct {
 	uint64_t ns;
 	unsigned early_gap, steady_gap; /* launches from one sample to the next */
 } lengths[] = {
-	{1000, 32, 128},   {10000, 32, 128}, {94000, 21, 21},
-	{570000, 3, 3},	   {2000000, 1, 1},  {5000000000, 1, 1},
+	{1000, 32, 128}, {10000, 32, 128}, {94000, 21, 21},
+	{570000, 3, 3},	 {2000000, 1, 1},  {5000000000, 1, 1},
 };
 
 START_TEST(short_kernels_are_timed_seldom_and_long_ones_always)
@@ -154,8 +154,8 @@ START_TEST(every_launch_of_a_steady_kernel_is_paid_for_exactly_once)
 	unsigned launches;
 	int64_t account = launch_until(cost, lengths[_i].ns, 40, &launches);
 
-	ck_assert_msg(account == (int64_t)(lengths[_i].ns * launches), "%u launches of %lu ns: %ld", launches,
-		      (unsigned long)lengths[_i].ns, (long)account);
+	ck_assert_msg(account == (int64_t)(lengths[_i].ns * launches), "%u launches of %lu ns: %ld",
+		      launches, (unsigned long)lengths[_i].ns, (long)account);
 }
 END_TEST
 
@@ -191,10 +191,12 @@ START_TEST(guesses_are_settled_with_a_neighbour_only_once_three_samples_agree)
 	for (int i = 0; i < 6; i++)
 		cost_launch(cost, &sample);
 	for (unsigned i = 0; i < COST_SURE; i++) {
-		uint64_t measured = i == 0 ? 3000000 : 570000; /* the first holds the neighbour's slice */
+		uint64_t measured =
+			i == 0 ? 3000000 : 570000; /* the first holds the neighbour's slice */
 
 		ck_assert_int_eq(atomic_load(&cost->guessed), 5);
-		settled = cost_sampled(cost, measured, mean_of(cost) ? mean_of(cost) : COST_GUESS_NS, 1);
+		settled = cost_sampled(cost, measured,
+				       mean_of(cost) ? mean_of(cost) : COST_GUESS_NS, 1);
 	}
 	ck_assert_int_eq(atomic_load(&cost->guessed), 0);
 	ck_assert_int_gt(settled, 0);
@@ -285,9 +287,11 @@ START_TEST(a_neighbours_slices_in_the_samples_are_not_charged)
 
 		account += (int64_t)charged;
 		if (sample)
-			account += cost_sampled(cost, i % 2 ? 570000 : 570000 + 2230000, charged, 1);
+			account +=
+				cost_sampled(cost, i % 2 ? 570000 : 570000 + 2230000, charged, 1);
 	}
-	ck_assert_msg(account < (int64_t)n * 570000 * 102 / 100 && account > (int64_t)n * 570000 * 98 / 100,
+	ck_assert_msg(account < (int64_t)n * 570000 * 102 / 100 &&
+			      account > (int64_t)n * 570000 * 98 / 100,
 		      "%.1f us a launch", (double)account / n / 1e3);
 }
 END_TEST
@@ -315,7 +319,8 @@ int main(void)
 	tcase_add_test(tcase, a_full_table_serves_every_kind_from_its_last_entry);
 	tcase_add_test(tcase, threads_that_meet_a_kind_at_once_share_its_entry);
 	tcase_add_test(tcase, the_very_first_launch_is_not_timed_and_the_next_four_are);
-	tcase_add_loop_test(tcase, short_kernels_are_timed_seldom_and_long_ones_always, 0, COUNT(lengths));
+	tcase_add_loop_test(tcase, short_kernels_are_timed_seldom_and_long_ones_always, 0,
+			    COUNT(lengths));
 	tcase_add_test(tcase, a_sample_that_failed_is_taken_again_soon);
 	tcase_add_loop_test(tcase, every_launch_of_a_steady_kernel_is_paid_for_exactly_once, 0,
 			    COUNT(lengths));
@@ -323,7 +328,8 @@ int main(void)
 	tcase_add_test(tcase, guesses_are_settled_with_a_neighbour_only_once_three_samples_agree);
 	tcase_add_test(tcase, a_long_kernel_that_varies_is_charged_what_was_measured);
 	tcase_add_test(tcase, the_mean_follows_a_kernel_whose_data_change);
-	tcase_add_test(tcase, one_sample_far_too_high_is_another_contexts_slice_and_three_are_the_truth);
+	tcase_add_test(tcase,
+		       one_sample_far_too_high_is_another_contexts_slice_and_three_are_the_truth);
 	tcase_add_test(tcase, a_sample_next_to_others_lowers_the_mean_at_once_and_raises_it_little);
 	tcase_add_test(tcase, a_neighbours_slices_in_the_samples_are_not_charged);
 	tcase_add_test(tcase, a_sample_of_nothing_is_no_division_by_zero_and_no_unknown_kind);

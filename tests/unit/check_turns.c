@@ -26,8 +26,8 @@ static void setup(void)
 	struct error err = {""};
 
 	joined = 0;
-	ck_assert_int_eq(ledger_open_private("GPU-00000000-0000-0000-0000-000000000000", &ledger, &err),
-			 0);
+	ck_assert_int_eq(
+		ledger_open_private("GPU-00000000-0000-0000-0000-000000000000", &ledger, &err), 0);
 }
 
 static void teardown(void)
@@ -44,7 +44,8 @@ static struct turns *join(const char *group, uint32_t weight, enum quota_priorit
 	struct error err = {""};
 	unsigned i = joined++;
 
-	ck_assert_msg(ledger_join(&ledger, group, NULL, &asked, &member[i], &err) == 0, "%s", err.text);
+	ck_assert_msg(ledger_join(&ledger, group, NULL, &asked, &member[i], &err) == 0, "%s",
+		      err.text);
 	turns[i] = (struct turns){&ledger, ledger.file, member[i].slot};
 	return &turns[i];
 }
@@ -253,7 +254,8 @@ START_TEST(a_higher_priority_gets_the_device_half_a_millisecond_after_it_asks)
 	holds(0);
 	busy_until(0, START + 5 * MS);
 	takes(1, START + 4 * MS);
-	ck_assert_uint_le(atomic_load(&ledger.file->turn.until_ns), START + 4 * MS + TURN_QUANTUM_HIGH_NS);
+	ck_assert_uint_le(atomic_load(&ledger.file->turn.until_ns),
+			  START + 4 * MS + TURN_QUANTUM_HIGH_NS);
 	ck_assert(turn_must_yield(&turns[0], START + 4 * MS + TURN_QUANTUM_HIGH_NS, &wake));
 	/* And a low one gets no lease out of a high one that is busy. */
 	busy_until(0, START + 4 * MS);
@@ -422,7 +424,9 @@ START_TEST(a_damaged_turn_page_holds_nobody)
 
 	pair();
 	for (unsigned i = 0; i < 3; i++) {
-		atomic_store(&turn->owner, i == 0 ? UINT64_MAX : i == 1 ? 7ull << 16 | 0xffff : LEDGER_SLOTS + 1ull);
+		atomic_store(&turn->owner, i == 0   ? UINT64_MAX
+					   : i == 1 ? 7ull << 16 | 0xffff
+						    : LEDGER_SLOTS + 1ull);
 		ck_assert(takes(0, START));
 	}
 	/* A lease from the far future is cut, bits of nobody are cleared. */
@@ -446,8 +450,9 @@ START_TEST(while_others_wait_work_is_queued_to_the_end_of_the_lease_or_a_millise
 	holds(0);
 	takes(1, START);
 	busy_until(0, START + 2 * MS);
-	ck_assert_uint_eq(turn_room_at(&turns[0], START, 1), 0);		/* gates: up to the lease's end */
-	ck_assert_uint_eq(turn_room_at(&turns[0], START, 0), START + MS + 1);	/* waits: 1 ms under way */
+	ck_assert_uint_eq(turn_room_at(&turns[0], START, 1), 0); /* gates: up to the lease's end */
+	ck_assert_uint_eq(turn_room_at(&turns[0], START, 0),
+			  START + MS + 1); /* waits: 1 ms under way */
 	ck_assert_uint_eq(turn_room_at(&turns[0], START + 1500 * US, 0), 0);
 	busy_until(0, START + 12 * MS);
 	ck_assert_uint_eq(turn_room_at(&turns[0], START, 1), START + TURN_QUANTUM_NS);
@@ -476,13 +481,18 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_free_device_is_taken_at_once_and_for_as_long_as_nobody_asks);
 	tcase_add_test(tcase, who_asks_first_sets_a_lease_of_ten_milliseconds_from_its_beginning);
-	tcase_add_test(tcase, a_holder_of_long_ago_must_yield_as_soon_as_somebody_who_comes_first_asks);
+	tcase_add_test(tcase,
+		       a_holder_of_long_ago_must_yield_as_soon_as_somebody_who_comes_first_asks);
 	tcase_add_test(tcase, a_holder_is_dry_forty_microseconds_after_its_last_work);
 	tcase_add_test(tcase, work_that_a_thread_still_waits_for_is_late_rather_than_done);
 	tcase_add_test(tcase, work_whose_end_a_mark_will_tell_is_not_taken_for_done);
-	tcase_add_test(tcase, who_waits_for_its_cap_is_relieved_without_grace_and_before_its_lease_is_over);
+	tcase_add_test(
+		tcase,
+		who_waits_for_its_cap_is_relieved_without_grace_and_before_its_lease_is_over);
 	tcase_add_test(tcase, past_its_lease_the_next_waits_for_what_is_queued);
-	tcase_add_test(tcase, work_that_does_not_end_is_shared_with_the_next_ten_milliseconds_past_the_lease);
+	tcase_add_test(
+		tcase,
+		work_that_does_not_end_is_shared_with_the_next_ten_milliseconds_past_the_lease);
 	tcase_add_test(tcase, a_lease_is_renewed_while_the_holder_comes_first);
 	tcase_add_test(tcase, a_holder_whom_nobody_waits_for_any_more_has_no_lease);
 	tcase_add_test(tcase, a_higher_priority_comes_first_whatever_it_has_had);
@@ -491,14 +501,17 @@ int main(void)
 	tcase_add_test(tcase, within_a_group_the_member_that_had_least_comes_first);
 	tcase_add_test(tcase, busy_time_counts_by_weight);
 	tcase_add_test(tcase, a_newcomer_starts_ten_milliseconds_behind_the_present_at_most);
-	tcase_add_test(tcase, a_newcomer_between_two_bursts_of_an_old_holder_starts_at_the_present_too);
+	tcase_add_test(tcase,
+		       a_newcomer_between_two_bursts_of_an_old_holder_starts_at_the_present_too);
 	tcase_add_test(tcase, one_that_seldom_wants_the_device_is_let_in_after_two_milliseconds);
 	tcase_add_test(tcase, a_dead_holder_is_relieved_at_once);
 	tcase_add_test(tcase, a_dead_waiter_is_waited_for_by_nobody);
 	tcase_add_test(tcase, a_stopped_holder_that_wakes_finds_its_turn_gone);
 	tcase_add_test(tcase, a_chosen_successor_that_does_not_act_is_passed_over);
 	tcase_add_test(tcase, a_damaged_turn_page_holds_nobody);
-	tcase_add_test(tcase, while_others_wait_work_is_queued_to_the_end_of_the_lease_or_a_millisecond_ahead);
+	tcase_add_test(
+		tcase,
+		while_others_wait_work_is_queued_to_the_end_of_the_lease_or_a_millisecond_ahead);
 	tcase_add_test(tcase, who_takes_over_counts_from_when_the_contexts_have_changed);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
