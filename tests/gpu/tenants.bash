@@ -1,5 +1,5 @@
 # What containers.sh and mps.sh share: guests for memory and for SM time, checks, and the count at the end.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # used by both
 
 passed=0
 failed=0

@@ -1,5 +1,6 @@
 # podman with runc and a storage of its own; the image "guest" is a tar of this machine's shell and the
-# guest program. The limits and the runtime are what a virtual machine with hybrid cgroups needs.
+# guest program. The limits and the runtime are what a virtual machine with hybrid cgroups needs. Docker
+# (docker.bats) runs the same examples.
 # shellcheck shell=bash disable=SC2154 # part.bash sets work and examples
 
 engine()
@@ -10,18 +11,29 @@ engine()
 
 containers_setup()
 {
-	make_rootfs "$work/rootfs"
-	mkdir -p "$work/rootfs/usr/lib/x86_64-linux-gnu"
-	cp "$work/sim/libcuda.so.1" "$work/rootfs/usr/lib/x86_64-linux-gnu/"
-	rm -rf "$work/rootfs/var"
-	tar -C "$work/rootfs" -c . | engine import - guest >/dev/null
-	# What stands in for the examples' engine: podman run with the simulated GPU instead of NVIDIA's.
+	# What stands in for the examples' engine: podman with the simulated GPU instead of NVIDIA's.
 	cat >"$work/engine" <<-END
 	#!/bin/bash
 	exec podman --root "$work/storage" --runroot "$work/runroot" --storage-driver vfs --runtime runc \
 		--cgroup-manager cgroupfs --log-level error "\$@"
 	END
 	chmod +x "$work/engine"
+	guest_options
+	make_guest_image podman
+}
+
+make_guest_image()
+{
+	make_rootfs "$work/rootfs"
+	mkdir -p "$work/rootfs/usr/lib/x86_64-linux-gnu"
+	cp "$work/sim/libcuda.so.1" "$work/rootfs/usr/lib/x86_64-linux-gnu/"
+	rm -rf "$work/rootfs/var"
+	tar -C "$work/rootfs" -c . | "$work/engine" import - guest >/dev/null
+}
+
+# KEEP_OPTIONS: what every container of a test needs. OPTIONS: the same, for a test to add to.
+guest_options()
+{
 	export CUOTA_LIBRARY=$work/libcuota.so ENGINE=$work/engine GPUS='' GPU=''
 	KEEP_OPTIONS="--network=none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 	KEEP_OPTIONS+=" --volume $work/gpu:$work/gpu --env CUOTA_SIM_STATE=$work/gpu"
@@ -81,33 +93,6 @@ cdi_file()
 	touch "$work/own-cdi"
 	"$work/cuota" cdi generate --library "$work/libcuota.so" --dir "$CUOTA_DIR" \
 		--output /etc/cdi/cuota-it.json "$@"
-}
-
-compose_up()
-{
-	sed -e "s|/usr/lib/x86_64-linux-gnu/libcuota.so|$work/libcuota.so|" \
-		-e "s|/run/cuota:/run/cuota|$CUOTA_DIR:/run/cuota|" \
-		-e '/reservations:/,/capabilities:/d; /^  deploy:/d; /^    resources:/d' \
-		"$examples/containers/compose.yaml" >"$work/compose.yaml"
-	# podman-compose 1.0.3 always makes a bridge network, for which this machine may lack the means.
-	cat >"$work/engine-compose" <<-END
-	#!/bin/bash
-	for arg; do
-		shift
-		case \$arg in
-		network) exit 0 ;;
-		--net | --network-alias) drop=1 ;;
-		*) [ -n "\$drop" ] || set -- "\$@" "\$arg"; drop= ;;
-		esac
-	done
-	exec "$work/engine" "\$@"
-	END
-	chmod +x "$work/engine-compose"
-	INFERENCE_IMAGE=guest NOTEBOOK_IMAGE=guest INFERENCE_COMMAND="take -m 64 -h 30" \
-		NOTEBOOK_COMMAND="take -m 64 -h 30" \
-		podman-compose --podman-path "$work/engine-compose" --podman-run-args="$KEEP_OPTIONS" \
-		-f "$work/compose.yaml" -p cuota-it up -d >"$work/out.compose" 2>&1 ||
-		{ cat "$work/out.compose"; return 1; }
 }
 
 rootless_ready()

@@ -151,15 +151,6 @@ teardown()
 	[ "$output" = fine ]
 }
 
-@test "compose.yaml starts both services with the quotas that it says" {
-	compose_up
-	wait_for 20 eval '[ "$(status | jq "[.gpus[].groups[]] | length")" -eq 2 ]'
-	[ "$(group_field inference .memory.cap_bytes)" -eq $((24 << 30)) ]
-	[ "$(group_field inference .priority)" = high ]
-	[ "$(group_field notebook .memory.cap_bytes)" -eq $((8 << 30)) ]
-	[ "$(group_field notebook .priority)" = low ]
-}
-
 @test "rootless podman: a user's own containers are capped" {
 	rootless_ready
 	rootless_run take >out
