@@ -113,8 +113,8 @@ void top_graph(const struct top *top, int y, int x, int width, const char *title
 	unsigned shown = count < (unsigned)width - 5 ? count : (unsigned)width - 5;
 
 	mvprintw(y, x, "%-.*s", width - 1, title);
-	for (int r = 0; r < rows; r++)
-		mvprintw(y + 1 + r, x, "%3d%%", r == rows - 1 ? 0 : 100 - r * 100 / (rows - 1));
+	mvaddstr(y + 1, x, "100%");
+	mvaddstr(y + 1 + rows / 2, x, " 50%"); /* its upper edge */
 	top_colour(pair, 1);
 	for (unsigned i = 0; i < shown; i++)
 		column(top, x + width - 1 - (int)i, y + rows, rows, values[count - 1 - i]);
