@@ -272,6 +272,56 @@ bundle()
 	wait_for 20 eval 'sinfo -h -o %t | grep -qE "idle|mix"'
 }
 
+@test "salloc: the shell here is left alone, what srun starts in it is capped" {
+	run salloc --gpu-mem-cap=1G sh -c 'env; echo ---; srun env'
+	[ "$status" -eq 0 ]
+	[[ ${output%---*} != *LD_PRELOAD=* ]]
+	grep -qx CUOTA_MEM=1024M <<<"${output#*---}"
+	grep -qx "LD_PRELOAD=$work/libcuota.so" <<<"${output#*---}"
+}
+
+# with EXPRESSION COMMAND...: run with the plugin's line changed by sed.
+with()
+{
+	local expression=$1
+	shift
+	cp plugstack.conf plugstack.saved
+	sed -i "$expression" plugstack.conf
+	run "$@"
+	mv plugstack.saved plugstack.conf
+}
+
+@test "the admin's settings: weights of shards, percentages, every job with a GPU, strict" {
+	with 's/$/ shard_sm=weight strict=1/' srun --gres=shard:5 env
+	grep -qx CUOTA_WEIGHT=50 <<<"$output"
+	grep -qx CUOTA_STRICT=1 <<<"$output"
+	! grep -q ^CUOTA_SM= <<<"$output"
+	with 's/ gpu_mem=[^ ]*//' srun --gres=shard:5 env
+	grep -qx CUOTA_MEM=50.00% <<<"$output"
+	with 's/$/ attach=gpu/' srun --gres=gpu:1 env
+	grep -qx "LD_PRELOAD=$work/libcuota.so" <<<"$output"
+	grep -qE '^CUOTA_GROUP=slurm-[0-9]+$' <<<"$output"
+	! grep -q ^CUOTA_MEM= <<<"$output"
+	with 's/$/ attach=gpu/' srun env
+	! grep -q ^LD_PRELOAD= <<<"$output"
+}
+
+@test "bytes and a percentage of an unknown card: the policy carries one, and without it the job is refused" {
+	with 's/ gpu_mem=[^ ]*//' srun --gres=shard:5 --gpu-mem-cap=39G "$work/take"
+	[ "$status" -eq 0 ]
+	echo "$output" >out.both
+	within 18000 20480 "$(field got_mib out.both)"
+	with 's/ gpu_mem=[^ ]*//; s/ policy_dir=[^ ]*//' srun --gres=shard:5 --gpu-mem-cap=39G bash -c 'echo ran'
+	[ "$status" -ne 0 ]
+	[[ $output == *"cannot be compared"* && $output != *ran* ]]
+}
+
+@test "a setting that does not exist stops the plugin, not silently" {
+	with 's/$/ shards=10/' srun --gpu-mem-cap=1G true
+	[ "$status" -ne 0 ]
+	[[ $output == *"plugstack.conf: shards=10: no such argument"* ]]
+}
+
 @test "a job with more shards than a GPU is said to have is refused" {
 	run srun --gres=shard:5 --export=ALL true
 	[ "$status" -eq 0 ]

@@ -145,7 +145,10 @@ static int has_gpu(const struct environment *env)
 
 /* ---- submission --------------------------------------------------------------------------------- */
 
-/* Only what is in this process's own environment gets into an OCI container (container.h). */
+/*
+ * Only what is in this process's own environment gets into an OCI container (container.h). Not salloc's:
+ * its environment is that of a shell on this host, and the srun in it does the same again.
+ */
 static int at_submission(int is_new_job)
 {
 	struct error err;
@@ -153,7 +156,7 @@ static int at_submission(int is_new_job)
 
 	environment_forget_other(&own_environment,
 				 is_new_job ? 0 : get_number(&own_environment, "SLURM_JOB_ID"));
-	if (!request_any(&options))
+	if (!request_any(&options) || !strcmp(program_invocation_short_name, "salloc"))
 		return ESPANK_SUCCESS;
 	environment_request(&own_environment, &asked);
 	if (request_strictest(&settings, &options, &asked, &both, &err) < 0)
