@@ -1,7 +1,7 @@
 #!/bin/sh
 # For hosts that run node_exporter already: a line in cron or a timer instead of another port to scrape.
 #
-#   * * * * * root /usr/share/cuota/examples/prometheus/textfile.sh
+#   * * * * * root /usr/share/cuota/prometheus/textfile.sh
 set -e
 dir=${1:-/var/lib/prometheus/node-exporter}
 
