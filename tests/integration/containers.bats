@@ -7,8 +7,8 @@ load containers.bash
 
 setup_file()
 {
-	need containers
-	need_root
+	need containers || return 0
+	need_root || return 0
 	make_work containers
 	containers_setup
 }
@@ -23,7 +23,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 teardown()

@@ -7,8 +7,8 @@ load containers.bash
 
 setup_file()
 {
-	need docker
-	need_root
+	need docker || return 0
+	need_root || return 0
 	make_work docker
 	docker_start
 	guest_options
@@ -27,7 +27,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 docker_start()

@@ -5,7 +5,7 @@ load part.bash
 
 setup_file()
 {
-	need hpc
+	need hpc || return 0
 	make_work hpc
 }
 
@@ -17,7 +17,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 	export CUOTA_LIBRARY=$work/libcuota.so
 }
 

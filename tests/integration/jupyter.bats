@@ -6,9 +6,9 @@ load part.bash
 
 setup_file()
 {
-	need jupyter
-	need_root
-	need_npm
+	need jupyter || return 0
+	need_root || return 0
+	need_npm || return 0
 	make_work jupyter
 	test_user cuota-it-a
 	test_user cuota-it-b
@@ -19,17 +19,13 @@ teardown_file()
 {
 	[ -n "${work:-}" ] || return 0
 	stop "$(cat "$work/hub.pid" 2>/dev/null)"
-	local pid
-	for pid in $(pgrep -u cuota-it-a) $(pgrep -u cuota-it-b); do
-		stop "$pid"
-	done
 	drop_test_users
 	[ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 # The example as it is, its table of users and paths replaced, plus what a test needs: no password, a

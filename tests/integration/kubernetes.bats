@@ -7,8 +7,8 @@ load containers.bash
 
 setup_file()
 {
-	need kubernetes
-	need_npm
+	need kubernetes || return 0
+	need_npm || return 0
 	make_work kubernetes
 	if tests_can_run_containers; then
 		containers_setup
@@ -29,7 +29,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 manifests()

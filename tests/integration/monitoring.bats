@@ -8,7 +8,7 @@ export PROMETHEUS=http://127.0.0.1:19090 EXPORTER=127.0.0.1:19459
 
 setup_file()
 {
-	need monitoring
+	need monitoring || return 0
 	make_work monitoring
 	: >"$work/pids"
 	start_exporter
@@ -27,7 +27,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 # background NAME COMMAND...: stopped with the part.

@@ -17,7 +17,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 	rm -rf ledgers/*
 	: >"$CUOTA_SIM_STATE"
 }

@@ -8,13 +8,26 @@ root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 examples=$root/examples
 BUILD=${BUILD:-$root/build}
 
-# The part's packages (a group of tests/install-deps), or skip with the reason.
+# What keeps the whole part from running here: its tests skip with the reason. (bats 1.8 takes a skip in
+# setup_file for a failure.)
+cannot()
+{
+	export PART_CANNOT=$1
+	return 1
+}
+
+# In each setup().
+enter()
+{
+	[ -z "${PART_CANNOT:-}" ] || skip "$PART_CANNOT"
+	cd "$work" || return 1
+}
+
+# The part's packages: a group of tests/install-deps.
 need()
 {
 	local said
-	if ! said=$("$root/tests/install-deps" "$@" 2>&1); then
-		skip "$*: $(tail -1 <<<"$said")"
-	fi
+	said=$("$root/tests/install-deps" "$@" 2>&1) || cannot "$(tail -1 <<<"$said")"
 }
 
 # The npm packages of npm/package.json, once for all parts, under the build directory.
@@ -22,19 +35,22 @@ need_npm()
 {
 	npm_dir=$BUILD/integration
 	export npm_dir
-	mkdir -p "$npm_dir"
+	if ! mkdir -p "$npm_dir" 2>/dev/null || [ ! -w "$npm_dir" ]; then
+		cannot "$npm_dir cannot be written"
+		return
+	fi
 	if ! cmp -s "$root/tests/integration/npm/package.json" "$npm_dir/package.json"; then
 		cp "$root/tests/integration/npm/package.json" "$npm_dir/"
 		if ! (cd "$npm_dir" && timeout 120 npm install --no-audit --no-fund --no-package-lock) >"$npm_dir/log" 2>&1; then
 			rm "$npm_dir/package.json"
-			skip "npm packages cannot be installed: $(tail -1 "$npm_dir/log")"
+			cannot "npm packages cannot be installed: $(tail -1 "$npm_dir/log")"
 		fi
 	fi
 }
 
 need_root()
 {
-	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	[ "$(id -u)" -eq 0 ] || cannot "needs root"
 }
 
 # Not in /tmp: Slurm's job_container/tmpfs and other private mounts hide it.
@@ -103,6 +119,8 @@ test_user()
 
 drop_test_users()
 {
+	# shellcheck disable=SC2046 # one word each
+	stop $(pgrep -u cuota-it-a 2>/dev/null) $(pgrep -u cuota-it-b 2>/dev/null)
 	userdel -rf cuota-it-a 2>/dev/null || true
 	userdel -rf cuota-it-b 2>/dev/null || true
 }

@@ -5,9 +5,8 @@
 
 slurm_needs()
 {
-	need slurm
-	need_root
-	[ -e "$BUILD/cuota_spank.so" ] || skip "cuota_spank.so was not built: slurm/spank.h was missing then"
+	need slurm && need_root || return 1
+	[ -e "$BUILD/cuota_spank.so" ] || cannot "cuota_spank.so was not built: slurm/spank.h was missing then"
 }
 
 # slurm_start [LINE-OF-slurm.conf...]

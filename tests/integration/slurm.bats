@@ -7,7 +7,7 @@ load slurm.bash
 
 setup_file()
 {
-	slurm_needs
+	slurm_needs || return 0
 	make_work slurm
 	test_user cuota-it-a
 	test_user cuota-it-b
@@ -24,7 +24,7 @@ teardown_file()
 
 setup()
 {
-	cd "$work"
+	enter
 }
 
 # The user's job script that runs a command line of take, from examples/slurm.
