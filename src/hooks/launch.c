@@ -162,8 +162,6 @@ static inline int launch_begin(struct launching *l, const void *function, const 
 	if (!l->device)
 		return 0;
 	l->launcher = (struct launcher *)l->device->sched;
-	if (!l->launcher->sched.metering)
-		return 0;
 	if (l->launcher->last_stream != l->stream) {
 		l->launcher->last_stream = l->stream;
 		l->launcher->many_streams = LAUNCHER_MANY;
@@ -205,7 +203,17 @@ static inline CUresult frame_of_graph(CUgraphExec exec)
 #define frame_fits(what)                                                                           \
 	_Generic((what), CUgraphExec: frame_of_graph, default: frame_of_function)(what)
 
-#define LAUNCH(symbol, function, shape, stream, per_thread, args)                                  \
+/*
+ * With no quota a wrapper is two loads, a compare and a jump: the body below is a function of its own, so that the
+ * driver's call can reuse the arguments where they are.
+ */
+#define WITHOUT_QUOTA(symbol, args)                                                                \
+	do {                                                                                       \
+		if (tenant_is_off())                                                               \
+			return real.symbol args;                                                   \
+	} while (0)
+
+#define LAUNCH(call, function, shape, stream, per_thread)                                          \
 	do {                                                                                       \
 		struct launching l_;                                                               \
 		CUresult rc_ = frame_fits(function);                                               \
@@ -214,65 +222,88 @@ static inline CUresult frame_of_graph(CUgraphExec exec)
 			return rc_;                                                                \
 		l_.ungated = 0;                                                                    \
 		if (!launch_begin(&l_, function, shape, stream, per_thread))                       \
-			return real.symbol args;                                                   \
-		rc_ = real.symbol args;                                                            \
+			return call;                                                               \
+		rc_ = call;                                                                        \
 		launch_end(&l_, rc_);                                                              \
 		return rc_;                                                                        \
 	} while (0)
+
+typedef __typeof__(cuLaunchKernel) kernel_call;
+typedef __typeof__(cuLaunchKernelEx) kernel_ex_call;
+typedef __typeof__(cuLaunchCooperativeKernel) cooperative_call;
+typedef __typeof__(cuGraphLaunch) graph_call;
+
+static __attribute__((noinline)) CUresult
+launch_kernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	      unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
+	      void **extra, kernel_call *call, int per_thread)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(call(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra), f, &s, stream,
+	       per_thread);
+}
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
 			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			CUstream stream, void **params, void **extra)
 {
-	struct shape s = {gx, gy, gz, bx, by, bz, shared};
-
-	LAUNCH(cuLaunchKernel, f, &s, stream, 0,
-	       (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+	WITHOUT_QUOTA(cuLaunchKernel, (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+	return launch_kernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra,
+			     real.cuLaunchKernel, 0);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
 			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			     CUstream stream, void **params, void **extra)
 {
-	struct shape s = {gx, gy, gz, bx, by, bz, shared};
-
-	LAUNCH(cuLaunchKernel_ptsz, f, &s, stream, 1,
-	       (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+	WITHOUT_QUOTA(cuLaunchKernel_ptsz, (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+	return launch_kernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra,
+			     real.cuLaunchKernel_ptsz, 1);
 }
 
-static struct shape config_shape(const CUlaunchConfig *c)
+static __attribute__((noinline)) CUresult launch_kernel_ex(const CUlaunchConfig *c, CUfunction f,
+							   void **params, void **extra,
+							   kernel_ex_call *call, int per_thread)
 {
-	if (!c)
-		return (struct shape){0};
-	return (struct shape){c->gridDimX,  c->gridDimY,  c->gridDimZ,	     c->blockDimX,
-			      c->blockDimY, c->blockDimZ, c->sharedMemBytes};
+	struct shape s = {0};
+
+	if (c)
+		s = (struct shape){c->gridDimX,	 c->gridDimY,  c->gridDimZ,	 c->blockDimX,
+				   c->blockDimY, c->blockDimZ, c->sharedMemBytes};
+	LAUNCH(call(c, f, params, extra), f, &s, c ? c->hStream : NULL, per_thread);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
-	struct shape s = config_shape(config);
-
-	LAUNCH(cuLaunchKernelEx, f, &s, config ? config->hStream : NULL, 0,
-	       (config, f, params, extra));
+	WITHOUT_QUOTA(cuLaunchKernelEx, (config, f, params, extra));
+	return launch_kernel_ex(config, f, params, extra, real.cuLaunchKernelEx, 0);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
 			       void **extra)
 {
-	struct shape s = config_shape(config);
+	WITHOUT_QUOTA(cuLaunchKernelEx_ptsz, (config, f, params, extra));
+	return launch_kernel_ex(config, f, params, extra, real.cuLaunchKernelEx_ptsz, 1);
+}
 
-	LAUNCH(cuLaunchKernelEx_ptsz, f, &s, config ? config->hStream : NULL, 1,
-	       (config, f, params, extra));
+static __attribute__((noinline)) CUresult
+launch_cooperative(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+		   unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
+		   void **params, cooperative_call *call, int per_thread)
+{
+	struct shape s = {gx, gy, gz, bx, by, bz, shared};
+
+	LAUNCH(call(f, gx, gy, gz, bx, by, bz, shared, stream, params), f, &s, stream, per_thread);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
 				   unsigned int bx, unsigned int by, unsigned int bz,
 				   unsigned int shared, CUstream stream, void **params)
 {
-	struct shape s = {gx, gy, gz, bx, by, bz, shared};
-
-	LAUNCH(cuLaunchCooperativeKernel, f, &s, stream, 0,
-	       (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+	WITHOUT_QUOTA(cuLaunchCooperativeKernel, (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+	return launch_cooperative(f, gx, gy, gz, bx, by, bz, shared, stream, params,
+				  real.cuLaunchCooperativeKernel, 0);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy,
@@ -280,10 +311,10 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx, unsigned 
 					unsigned int bz, unsigned int shared, CUstream stream,
 					void **params)
 {
-	struct shape s = {gx, gy, gz, bx, by, bz, shared};
-
-	LAUNCH(cuLaunchCooperativeKernel_ptsz, f, &s, stream, 1,
-	       (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+	WITHOUT_QUOTA(cuLaunchCooperativeKernel_ptsz,
+		      (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+	return launch_cooperative(f, gx, gy, gz, bx, by, bz, shared, stream, params,
+				  real.cuLaunchCooperativeKernel_ptsz, 1);
 }
 
 /* With the stream's own context current: events belong to it. */
@@ -336,58 +367,55 @@ CUresult cuLaunch(CUfunction f)
 {
 	struct shape s = {1, 1, 1, 0, 0, 0, 0};
 
-	LAUNCH(cuLaunch, f, &s, NULL, 0, (f));
+	WITHOUT_QUOTA(cuLaunch, (f));
+	LAUNCH(real.cuLaunch(f), f, &s, NULL, 0);
 }
 
 CUresult cuLaunchGrid(CUfunction f, int width, int height)
 {
 	struct shape s = {(uint32_t)width, (uint32_t)height, 1, 0, 0, 0, 0};
 
-	LAUNCH(cuLaunchGrid, f, &s, NULL, 0, (f, width, height));
+	WITHOUT_QUOTA(cuLaunchGrid, (f, width, height));
+	LAUNCH(real.cuLaunchGrid(f, width, height), f, &s, NULL, 0);
 }
 
 CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 {
 	struct shape s = {(uint32_t)width, (uint32_t)height, 1, 0, 0, 0, 0};
 
-	LAUNCH(cuLaunchGridAsync, f, &s, stream, 0, (f, width, height, stream));
+	WITHOUT_QUOTA(cuLaunchGridAsync, (f, width, height, stream));
+	LAUNCH(real.cuLaunchGridAsync(f, width, height, stream), f, &s, stream, 0);
 }
 
-static CUresult graph_launch(CUgraphExec exec, CUstream stream)
+static CUresult graph_kernels(CUgraphExec exec, CUstream stream, graph_call *call, int per_thread)
 {
-	struct shape s = {0};
+	static const struct shape none;
 
-	LAUNCH(cuGraphLaunch, exec, &s, stream, 0, (exec, stream));
-}
-
-static CUresult graph_launch_ptsz(CUgraphExec exec, CUstream stream)
-{
-	struct shape s = {0};
-
-	LAUNCH(cuGraphLaunch_ptsz, exec, &s, stream, 1, (exec, stream));
+	LAUNCH(call(exec, stream), exec, &none, stream, per_thread);
 }
 
 /* Nodes that allocate take their memory now. */
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+static __attribute__((noinline)) CUresult launch_graph(CUgraphExec exec, CUstream stream,
+						       graph_call *call, int per_thread)
 {
 	struct graph_launch memory;
 	CUresult rc = graph_mem_before_launch(exec, &memory);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	rc = graph_launch(exec, stream);
+	rc = graph_kernels(exec, stream, call, per_thread);
 	graph_mem_after_launch(&memory);
 	return rc;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	WITHOUT_QUOTA(cuGraphLaunch, (exec, stream));
+	return launch_graph(exec, stream, real.cuGraphLaunch, 0);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
-	struct graph_launch memory;
-	CUresult rc = graph_mem_before_launch(exec, &memory);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	rc = graph_launch_ptsz(exec, stream);
-	graph_mem_after_launch(&memory);
-	return rc;
+	WITHOUT_QUOTA(cuGraphLaunch_ptsz, (exec, stream));
+	return launch_graph(exec, stream, real.cuGraphLaunch_ptsz, 1);
 }

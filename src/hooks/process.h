@@ -27,13 +27,13 @@ struct process {
 	_Atomic uint32_t state; /* enum tenant_state */
 	_Atomic uint32_t start_lock, seat_lock;
 	pid_t pid; /* 0 when the kernel wipes this mapping on fork */
+	struct device_tenant *_Atomic only; /* the seat, while there is exactly one: read at every launch */
 	struct config config;
 	struct policy *policy;
 	char dir[PATH_MAX];
 	int contexts_overlap; /* MPS: kernels of different processes run side by side */
 	struct service service;
 	_Atomic uint32_t seats;
-	struct device_tenant *_Atomic only; /* the seat, while there is exactly one */
 	struct device_tenant devices[TENANT_DEVICES];
 };
 

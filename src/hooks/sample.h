@@ -16,7 +16,7 @@
 #include "sched/costs.h"
 
 #define SAMPLE_EVENT_NS	    2690u   /* what the pair itself adds (H200, driver 580) */
-#define SAMPLE_GATE_MAX_NS 300000u /* beyond this the idle stream's error does not matter */
+#define SAMPLE_GATE_MAX_NS 3000000u /* beyond this the idle stream's error does not matter */
 #define SAMPLES		    64u
 
 struct sample {

@@ -45,6 +45,15 @@ enum tenant_state tenant_start(void);
 struct process; /* hooks/process.h; its first word is the state */
 extern struct process *_Atomic tenant_process;
 
+/* 1 when it is known that no quota is asked for; never starts anything. */
+static inline int tenant_is_off(void)
+{
+	struct process *process = atomic_load_explicit(&tenant_process, memory_order_acquire);
+
+	return process && atomic_load_explicit((_Atomic uint32_t *)process, memory_order_acquire) ==
+				  TENANT_OFF;
+}
+
 /* Two loads and a compare once started. */
 static inline enum tenant_state tenant_state(void)
 {

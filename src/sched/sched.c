@@ -45,7 +45,6 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 {
 	memset(sched, 0, sizeof(*sched));
 	sched->member = member;
-	sched->metering = 1;
 	sched->capping = mode != SCHED_OFF;
 	sched->use_turns = mode == SCHED_TURNS || (mode == SCHED_AUTO && !contexts_overlap);
 	if (member->ledger->private_copy)

@@ -45,7 +45,6 @@ struct sched {
 	struct slot_sm *slot_sm;
 	struct turns turns;
 	int use_turns; /* else caps by rate only */
-	int metering;  /* always; a switch for tests */
 	int capping;   /* 0: CUOTA_SCHED=off, metering only */
 
 	_Atomic uint64_t pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */

@@ -77,7 +77,7 @@ import sys, time, torch
 a = torch.randn(4096, 4096, device="cuda")
 def step():
     b = a
-    for _ in range(2):
+    for _ in range(6):
         b = (a @ b) * 0.01
     torch.cuda.synchronize()
 """
@@ -88,7 +88,7 @@ jax.config.update("jax_default_matmul_precision", "highest")
 a = jax.random.normal(jax.random.key(0), (4096, 4096), jnp.float32)
 @jax.jit
 def f(b):
-    for _ in range(2):
+    for _ in range(6):
         b = (a @ b) * 0.01
     return b
 def step():
@@ -100,7 +100,7 @@ import sys, time, cupy
 a = cupy.random.standard_normal((4096, 4096), dtype=cupy.float32)
 def step():
     b = a
-    for _ in range(2):
+    for _ in range(6):
         b = (a @ b) * 0.01
     cupy.cuda.Stream.null.synchronize()
 """
