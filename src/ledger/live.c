@@ -23,8 +23,10 @@
 
 #define LIST_LIMIT 2048 /* as many as the kernel looks at */
 
+/* Atomic because its slot, and so its place, may have been another thread's of ours before: the kernel put
+ * their order right, which a race detector cannot see. */
 struct entry {
-	struct entry *next;
+	_Atomic(struct entry *) next;
 };
 
 /* struct robust_list_head of <linux/futex.h>, whose pointers the kernel reads as they are. */
