@@ -224,7 +224,7 @@ START_TEST(a_holder_that_stops_is_passed_over)
 	deep(stopped, 570000, 16);
 	deep(other, 570000, 16);
 	world_run(&w, SECOND);
-	stopped->host_at = stopped->service_at = UINT64_MAX - 1; /* neither thread runs again */
+	world_stop(stopped);
 	world_reset(&w);
 	world_run(&w, SECOND);
 	ck_assert_msg(busy_share(other, SECOND) > 90, "other got %.1f", busy_share(other, SECOND));

@@ -2,11 +2,15 @@
 #ifndef CUOTA_TESTS_SCHED_WORLD_IMPL_H
 #define CUOTA_TESTS_SCHED_WORLD_IMPL_H
 
-#define NEVER	   UINT64_MAX
-#define SYNC_NS	   2500u  /* a wait's return after the last kernel */
-#define WAKE_NS	   50000u /* a futex wake-up on a virtual machine */
-#define SLICE_NS   2090000u
-#define SWITCH_NS  140000u
+#define NEVER	  UINT64_MAX
+#define SYNC_NS	  2500u	 /* a wait's return after the last kernel */
+#define WAKE_NS	  50000u /* a futex wake-up on a virtual machine */
+#define SLICE_NS  2090000u
+#define SWITCH_NS 140000u
+#define STOPPED	  (NEVER - 1)
+#define SPIN_NS	  20000u /* how often a collective looks for its peer */
+#define UNKNOWN_MAX \
+	4u /* as in hooks/launch.c: launches of a kind never timed that may be under way */
 
 void world_begin(struct world *w)
 {
@@ -17,26 +21,29 @@ void world_begin(struct world *w)
 	w->slice_ns = SLICE_NS;
 	w->switch_ns = SWITCH_NS;
 	w->current = -1;
-	ck_assert_int_eq(ledger_open_private("GPU-00000000-0000-0000-0000-000000000000", &w->ledger, &err),
-			 0);
+	ck_assert_int_eq(
+		ledger_open_private("GPU-00000000-0000-0000-0000-000000000000", &w->ledger, &err),
+		0);
 	w->ledger.private_copy = 0; /* turns are wanted among the members of this process */
 }
 
 void world_end(struct world *w)
 {
 	for (unsigned i = 0; i < w->count; i++)
-		ledger_leave(&w->p[i].member);
+		if (!w->p[i].dead)
+			ledger_leave(&w->p[i].member);
 	ledger_close(&w->ledger);
 }
 
-struct process_model *world_add(struct world *w, const char *group, uint32_t cap_bp, uint32_t weight,
-				enum quota_priority priority, enum sched_mode mode)
+struct process_model *world_add(struct world *w, const char *group, uint32_t cap_bp,
+				uint32_t weight, enum quota_priority priority, enum sched_mode mode)
 {
 	struct process_model *p = &w->p[w->count++];
 	struct quota asked = {0, 0, cap_bp, weight, priority};
 	struct error err = {""};
 
-	ck_assert_msg(ledger_join(&w->ledger, group, NULL, &asked, &p->member, &err) == 0, "%s", err.text);
+	ck_assert_msg(ledger_join(&w->ledger, group, NULL, &asked, &p->member, &err) == 0, "%s",
+		      err.text);
 	sched_init(&p->sched, &p->member, mode, 0);
 	p->can_gate = 1;
 	p->host_at = w->now + w->count;
@@ -47,20 +54,51 @@ struct process_model *world_add(struct world *w, const char *group, uint32_t cap
 void world_reset(struct world *w)
 {
 	for (unsigned i = 0; i < w->count; i++)
-		w->p[i].busy_ns = w->p[i].launches = w->p[i].waited_ns = 0;
+		w->p[i].busy_ns = w->p[i].launches = w->p[i].waited_ns = w->p[i].pause_ns = 0;
+}
+
+/* The next kernel of a context, round its streams; NULL when none may run. */
+static struct kernel *next_kernel(const struct process_model *p, unsigned *ret_stream)
+{
+	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
+		unsigned at = (p->at + i) % WORLD_STREAMS;
+		const struct stream_model *s = &p->stream[at];
+		const struct kernel *k = &s->queue[s->head % WORLD_QUEUE];
+
+		if (s->head == s->tail ||
+		    (k->chunk && (int32_t)(atomic_load(p->sched.open) - k->chunk) < 0))
+			continue;
+		*ret_stream = at;
+		return (struct kernel *)k;
+	}
+	return NULL;
 }
 
 static int runnable(const struct process_model *p)
 {
-	const struct kernel *k = &p->queue[p->head % WORLD_QUEUE];
+	unsigned stream;
 
-	return p->head != p->tail &&
-	       (k->chunk == 0 || (int32_t)(atomic_load(p->sched.open) - k->chunk) >= 0);
+	return next_kernel(p, &stream) != NULL;
 }
 
 static unsigned outstanding(const struct process_model *p)
 {
-	return p->tail - p->head;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_STREAMS; i++)
+		n += p->stream[i].tail - p->stream[i].head;
+	return n;
+}
+
+/* Since the beginning, whatever world_reset() forgot. */
+static uint64_t launched(const struct process_model *p)
+{
+	return p->finished + outstanding(p);
+}
+
+static int waits_for_peer(const struct process_model *p)
+{
+	return p->partner && p->partner->started <= p->finished;
 }
 
 /* The context that the device works for from now: round robin when the current is dry or its slice over. */
@@ -94,15 +132,19 @@ static void choose_context(struct world *w)
 /* When the device next finishes something or must choose again. */
 static uint64_t device_next(const struct world *w)
 {
+	const struct process_model *p = w->current < 0 ? NULL : &w->p[w->current];
+	const struct kernel *k;
+	unsigned stream;
 	uint64_t end;
 
-	if (w->current < 0)
+	if (!p)
 		return NEVER;
 	if (w->now < w->switch_until)
 		return w->switch_until;
-	if (!runnable(&w->p[w->current]))
+	k = next_kernel(p, &stream);
+	if (!k)
 		return NEVER;
-	end = w->now + w->p[w->current].queue[w->p[w->current].head % WORLD_QUEUE].ns;
+	end = w->now + (waits_for_peer(p) ? SPIN_NS : k->ns);
 	if (w->slice_end > w->now && w->slice_end < end)
 		end = w->slice_end;
 	return end;
@@ -110,24 +152,57 @@ static uint64_t device_next(const struct world *w)
 
 static void wake(struct world *w, unsigned slot_plus_one);
 
+/* The pair of events of a timed kernel is read: all that happened between them is in it. */
+static void sample_back(struct process_model *p, const struct kernel *k, uint64_t now)
+{
+	p->samples_due--;
+	sched_correct(&p->sched,
+		      cost_sampled(k->timed, now - k->began, k->charged_ns,
+				   k->shared || sched_is_shared(&p->sched)),
+		      now);
+}
+
+static void kernel_done(struct world *w, struct process_model *p, struct kernel *k, unsigned stream,
+			uint64_t now)
+{
+	if (k->mark)
+		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
+	if (k->timed)
+		sample_back(p, k, now);
+	p->stream[stream].head++;
+	p->at = (stream + 1) % WORLD_STREAMS;
+	p->finished++;
+	if (p->done_at && now - p->done_at > p->pause_ns)
+		p->pause_ns = now - p->done_at;
+	p->done_at = now;
+	if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0)) {
+		p->host_at = now + SYNC_NS;
+		wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
+	}
+}
+
 static void device_advance(struct world *w, uint64_t to)
 {
-	struct process_model *p;
+	struct process_model *p = w->current < 0 ? NULL : &w->p[w->current];
+	struct kernel *k;
+	unsigned stream;
 
-	if (w->current < 0 || w->now < w->switch_until || !runnable(&w->p[w->current]))
+	if (!p || w->now < w->switch_until)
 		return;
-	p = &w->p[w->current];
-	p->busy_ns += to - w->now;
-	p->queue[p->head % WORLD_QUEUE].ns -= to - w->now;
-	if (p->queue[p->head % WORLD_QUEUE].ns == 0) {
-		if (p->queue[p->head % WORLD_QUEUE].mark)
-			atomic_store(&p->sched.lanes[0], p->queue[p->head % WORLD_QUEUE].mark);
-		p->head++;
-		if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0))
-			p->host_at = to + SYNC_NS;
-		if (p->host_at == to + SYNC_NS)
-			wake(w, sched_sync_end(&p->sched, to, outstanding(p) == 0));
+	k = next_kernel(p, &stream);
+	if (!k)
+		return;
+	p->at = stream;
+	if (!k->began) {
+		k->began = w->now;
+		p->started++;
 	}
+	p->busy_ns += to - w->now;
+	if (waits_for_peer(p))
+		return;
+	k->ns -= to - w->now < k->ns ? to - w->now : k->ns;
+	if (k->ns == 0)
+		kernel_done(w, p, k, stream, to);
 }
 
 /* The wake-ups that hooks and service threads do with futexes. */
@@ -138,17 +213,38 @@ static void wake(struct world *w, unsigned slot_plus_one)
 
 		if (p->member.slot != slot_plus_one - 1)
 			continue;
-		if (p->service_at != NEVER - 1 && p->service_at > w->now + WAKE_NS)
+		if (p->service_at != STOPPED && p->service_at > w->now + WAKE_NS)
 			p->service_at = w->now + WAKE_NS;
-		if (p->charged && p->host_at < NEVER - 1 && p->host_at > w->now + WAKE_NS)
+		if (p->charged && p->host_at < STOPPED && p->host_at > w->now + WAKE_NS)
 			p->host_at = w->now + WAKE_NS;
 	}
 }
 
+static uint64_t length_of(const struct process_model *p, unsigned *ret_kind)
+{
+	unsigned n = 0;
+
+	while (n < WORLD_SHAPES && p->shapes[n])
+		n++;
+	*ret_kind = n ? (unsigned)(launched(p) % n) : 0;
+	return n ? p->shapes[*ret_kind] : p->kernel_ns;
+}
+
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
-	ck_assert_uint_lt(outstanding(p), WORLD_QUEUE);
-	p->queue[p->tail++ % WORLD_QUEUE] = (struct kernel){p->kernel_ns, chunk, mark};
+	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
+	unsigned kind;
+
+	ck_assert_uint_lt(s->tail - s->head, WORLD_QUEUE);
+	s->queue[s->tail++ % WORLD_QUEUE] =
+		(struct kernel){.ns = length_of(p, &kind),
+				.chunk = chunk,
+				.mark = mark,
+				.timed = p->timed,
+				.charged_ns = p->cost,
+				.shared = p->streams > 1 || sched_is_shared(&p->sched)};
+	if (p->timed)
+		p->samples_due++;
 	p->waited_ns += w->now - p->asked_at;
 	p->launches++;
 	p->in_burst++;
@@ -165,32 +261,68 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 		sched_sync_begin(&p->sched);
 }
 
+/* Under a cap or next to others few launches of a kind that nobody has timed may be under way. */
+static int waits_for_sample(struct world *w, struct process_model *p, const struct cost *cost)
+{
+	uint32_t cap = atomic_load(&p->member.sm_cap_bp);
+
+	if (atomic_load(&cost->samples) || atomic_load(&cost->unknown) <= UNKNOWN_MAX ||
+	    !p->samples_due || ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(&p->sched)))
+		return 0;
+	if (!p->unknown_since)
+		p->unknown_since = w->now;
+	return w->now < p->unknown_since + 100 * NS_PER_MS;
+}
+
 /* The launch hook: charge, then go, wait or gate. */
 static void host_step(struct world *w, struct process_model *p)
 {
 	struct admit_result r;
+	unsigned kind;
 	int sample;
 
+	if (p->launches_max && launched(p) >= p->launches_max) {
+		p->host_at = NEVER;
+		return;
+	}
+	if (p->leader && launched(p->leader) <= launched(p)) {
+		p->host_at = w->now + 5000;
+		return;
+	}
 	if (!p->charged) {
-		struct cost *cost = costs_find(&p->sched.costs, 77);
+		struct cost *cost;
 
 		if (!p->depth && p->in_burst == 0 && p->think_ns && !p->thought) {
 			p->thought = 1;
 			p->host_at = w->now + p->think_ns;
 			return;
 		}
+		length_of(p, &kind);
+		cost = costs_find(&p->sched.costs, 77 + kind);
 		p->asked_at = w->now;
 		p->cost = cost_launch(cost, &sample);
-		if (sample)
-			sched_correct(&p->sched, cost_sampled(cost, p->kernel_ns, p->cost, 0), w->now);
-		p->cost = atomic_load(&cost->mean_ns) ? atomic_load(&cost->mean_ns) : p->cost;
-		p->charged = 1;
-		if (sched_flows(&p->sched, p->cost)) {
-			push(w, p, 0, 0);
-			return;
+		p->timed = sample && w->late_samples ? cost : NULL;
+		if (sample && !w->late_samples) {
+			sched_correct(&p->sched,
+				      cost_sampled(cost, length_of(p, &kind), p->cost, 0), w->now);
+			p->cost = atomic_load(&cost->mean_ns);
 		}
+		p->charged = 1;
+		p->unknown_since = 0;
+		p->flows = sched_flows(&p->sched, p->cost);
 	}
-	switch (sched_admit(&p->sched, p->cost, 0, w->now, p->can_gate && !sched_is_dense(&p->sched), &r)) {
+	length_of(p, &kind);
+	if (waits_for_sample(w, p, costs_find(&p->sched.costs, 77 + kind))) {
+		p->host_at = w->now + 50000;
+		return;
+	}
+	if (p->flows) {
+		push(w, p, 0, 0);
+		return;
+	}
+	switch (sched_admit(&p->sched, p->cost,
+			    p->streams ? (unsigned)(launched(p) % p->streams) : 0, w->now,
+			    p->can_gate && !sched_is_dense(&p->sched), &r)) {
 	case ADMIT_GO: push(w, p, 0, r.mark); break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
 	case ADMIT_WAIT:
@@ -208,7 +340,8 @@ static void service_step(struct world *w, struct process_model *p)
 	uint64_t next = sched_tick(&p->sched, w->now, &who);
 
 	wake(w, who);
-	p->service_at = next ? (next > w->now ? next : w->now + 1) + WAKE_NS : w->now + 100 * NS_PER_MS;
+	p->service_at =
+		next ? (next > w->now ? next : w->now + 1) + WAKE_NS : w->now + 100 * NS_PER_MS;
 }
 
 void world_run(struct world *w, uint64_t ns)
@@ -240,6 +373,34 @@ void world_run(struct world *w, uint64_t ns)
 		}
 		choose_context(w);
 	}
+}
+
+void world_run_both(struct world *a, struct world *b, uint64_t ns)
+{
+	for (uint64_t done = 0; done < ns; done += SPIN_NS) {
+		world_run(a, SPIN_NS);
+		world_run(b, SPIN_NS);
+	}
+}
+
+void world_stop(struct process_model *p)
+{
+	p->host_at = p->service_at = STOPPED;
+}
+
+void world_continue(struct world *w, struct process_model *p)
+{
+	p->service_at = w->now;
+	p->host_at = (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0) ? w->now : NEVER;
+}
+
+void world_kill(struct process_model *p)
+{
+	world_stop(p);
+	for (unsigned i = 0; i < WORLD_STREAMS; i++)
+		p->stream[i].head = p->stream[i].tail;
+	ledger_leave(&p->member);
+	p->dead = 1;
 }
 
 #endif
