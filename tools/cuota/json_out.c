@@ -98,17 +98,18 @@ void json_text(struct json_out *out, const char *key, const char *value)
 	put(out, "\"", 1);
 	while (*at) {
 		size_t length = character(at);
-
 		char escape[8];
 
-		if (*at < 0x20)
-			put(out, escape, (size_t)snprintf(escape, sizeof(escape), "\\u%04x", *at));
-		else if (*at == '"' || *at == '\\')
+		if (*at < 0x20) {
+			snprintf(escape, sizeof(escape), "\\u%04x", *at);
+			put(out, escape, 6);
+		} else if (*at == '"' || *at == '\\') {
 			put(out, *at == '"' ? "\\\"" : "\\\\", 2);
-		else if (length)
+		} else if (length) {
 			put(out, (const char *)at, length);
-		else
+		} else {
 			put(out, "?", 1);
+		}
 		at += length ? length : 1;
 	}
 	put(out, "\"", 1);

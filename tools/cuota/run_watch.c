@@ -263,14 +263,14 @@ int command_watch_attach(int argc, char **argv)
 	w.err_ino = (ino_t)strtoull(argv[4], NULL, 10);
 	if (!w.err_dev && !w.err_ino)
 		w.err_fd = STDERR_FILENO;
+	if (chdir("/"))
+		return CLI_FAILED;
 	w.view = malloc(sizeof(*w.view));
-	if (!w.view || chdir("/"))
+	if (!w.view)
 		return CLI_FAILED;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, "cuota-watch");
 	w.pidfd = (int)syscall(SYS_pidfd_open, w.root, 0);
-	if (w.pidfd < 0 && errno == ESRCH)
-		return CLI_OK;
 	while (!wait_for_end(&w, interval_ms(clock_now_ns() - start_ns))) {
 		unsigned count = walk_tree(w.root, tree);
 
