@@ -100,9 +100,9 @@ struct slot_sm {
 	_Atomic uint64_t want_since_ns;
 	_Atomic uint64_t throttled_ns;
 	_Atomic uint64_t launches;
-	_Atomic uint32_t in_sync;    /* host threads blocked until device work is done */
-	_Atomic uint32_t unsure;     /* work is under way whose end a mark will tell */
-	_Atomic uint32_t resting;    /* waits for its cap: takes no more of its turn */
+	_Atomic uint32_t in_sync; /* host threads blocked until device work is done */
+	_Atomic uint32_t unsure;  /* work is under way whose end a mark will tell */
+	_Atomic uint32_t resting; /* waits for its cap: takes no more of its turn */
 	uint32_t pad0;
 	_Atomic uint64_t reserved[7];
 };
@@ -147,7 +147,8 @@ struct turn {
 	_Atomic uint64_t vclock_ns; /* virtual time of the last winner: a newcomer starts here */
 	_Atomic uint64_t wanting[LEDGER_SLOTS / 64]; /* hint bitmap of slots with sm.want */
 	_Atomic uint64_t switches;
-	_Atomic uint64_t asked_ns[4]; /* by priority: when a group of it last asked for the device */
+	_Atomic uint64_t
+		asked_ns[4]; /* by priority: when a group of it last asked for the device */
 	_Atomic uint64_t reserved[7];
 };
 
