@@ -1,9 +1,9 @@
 /*
  * Keeping the books: the ledger against the driver's own figure for this process.
  *
- * What the driver holds beyond what is charged is `overhead` (code that is loaded late, what the driver keeps for
- * itself). What is charged beyond it is idle in pools that gave memory back by themselves; that is
- * refunded, unless other charges stand for what is not taken yet (managed memory, heaps). No CUDA call.
+ * What the driver holds beyond what is charged is `overhead`: code that is loaded late, streams, what the driver
+ * keeps for itself. The other way round is as it should be: managed memory, heaps and globals are charged
+ * before they are taken, and so is every call under way. No CUDA call.
  */
 #include "hooks/books.h"
 
@@ -13,8 +13,8 @@
 #include "hooks/mem_call.h"
 #include "memory/spin.h"
 
-/* Below this, and below a tenth of a percent, figures that move every second are not worth a charge. */
-#define WORTH_BYTES (1ull << 20)
+/* A small allocation under way may have made the driver take a page that is not charged yet; so not every MiB. */
+#define WORTH_BYTES (8ull << 20)
 
 static void note_figure(struct device_tenant *tenant, uint64_t driver)
 {
@@ -22,18 +22,6 @@ static void note_figure(struct device_tenant *tenant, uint64_t driver)
 
 	atomic_store_explicit(&slot->driver_bytes, driver, memory_order_relaxed);
 	atomic_store_explicit(&slot->driver_at_ns, clock_now_ns(), memory_order_relaxed);
-}
-
-static void lower_pools(struct memory *memory, const struct device_tenant *tenant, uint64_t excess)
-{
-	uint32_t count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
-
-	for (uint32_t i = 0; i < count && excess; i++) {
-		struct pool *pool = pools_nth(&memory->pools, i);
-
-		if (pool->member == &tenant->member && pool->device == tenant->ordinal)
-			excess -= pool_lower(pool, excess);
-	}
 }
 
 static void reconcile(struct memory *memory, struct device_tenant *tenant, uint64_t used,
@@ -50,9 +38,6 @@ static void reconcile(struct memory *memory, struct device_tenant *tenant, uint6
 		ledger_charge_forced(member, CHARGE_OVERHEAD, beyond - overhead);
 	else if (beyond < overhead)
 		ledger_refund(member, CHARGE_OVERHEAD, overhead - beyond);
-	if (known > driver + WORTH_BYTES && !member->kind_bytes[CHARGE_MANAGED] &&
-	    !atomic_load(&memory->committed_bytes[tenant->ordinal]))
-		lower_pools(memory, tenant, known - driver);
 }
 
 void books_keep(struct device_tenant *tenant)

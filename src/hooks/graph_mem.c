@@ -158,6 +158,7 @@ static CUresult hold(struct memory *memory, struct graph_launch *launch, unsigne
 		     uint64_t bytes)
 {
 	struct mem_call call = {.memory = memory, .asked_bytes = bytes};
+	struct mem_want want;
 	uint64_t used, reserved, spare, growth;
 	unsigned attempt = 0;
 
@@ -171,8 +172,8 @@ static CUresult hold(struct memory *memory, struct graph_launch *launch, unsigne
 		used = figure(launch->tenant, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, reserved);
 		spare = reserved > used ? reserved - used : 0;
 		growth = bytes > spare ? bytes - spare : 0;
-	} while (ledger_room(launch->pool->member) < growth &&
-		 mem_give_up(launch->tenant, attempt++));
+		want = (struct mem_want){launch->tenant, growth};
+	} while (ledger_room(launch->pool->member) < growth && mem_give_up(&want, attempt++));
 	if (growth && pool_hold(launch->pool, growth, &call.refusal))
 		return mem_refuse(&call);
 	launch->held = growth;

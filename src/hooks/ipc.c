@@ -182,10 +182,11 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
 /* Holds the share, and its charge when nobody else carries it. 0, or -1: no room, let go of again. */
 static int hold_share(struct shares *shares, struct mem_call *call, int number)
 {
-	struct relief relief = {mem_give_up, call->tenant};
 	struct member *member = &call->tenant->member;
+	struct mem_want want = {call->tenant, share_bytes(shares, member, number)};
+	struct relief relief = {mem_give_up, &want};
 
-	call->asked_bytes = share_bytes(shares, member, number);
+	call->asked_bytes = want.bytes;
 	if (!share_hold(shares, member, number)) {
 		if (!share_is_carried(shares, member, number))
 			atomic_fetch_add(&call->memory->uncarried_bytes[call->tenant->ordinal],

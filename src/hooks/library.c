@@ -34,8 +34,6 @@ static int enter_loaded(struct mem_call *call, uint64_t library)
 
 	entry.within = library;
 	result = memory_enter(call->memory, &call->hold, &entry);
-	if (!result)
-		atomic_fetch_add(&call->memory->committed_bytes[entry.device], call->hold.bytes);
 	return result;
 }
 

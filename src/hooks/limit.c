@@ -1,11 +1,13 @@
 /*
  * Limits of a context that are memory: the device heap, the printf buffer, and the stack, which every thread that
- * the device can hold at once gets. Charged when they are set, at the most that was ever set; the driver may take
- * the memory later (first launch), so it is committed, and goes back with the context.
+ * the device can hold at once gets. Charged when they are set, though the driver takes the heap only when a module
+ * uses it (the stack at once, beyond 1 KiB a thread; H200, driver 580): it is committed, and goes back when the
+ * limit is lowered or the context ends.
  */
 #include "hooks/limit.h"
 
 #include "hooks/capture.h"
+#include "hooks/context.h"
 #include "hooks/local_memory.h"
 
 /* Their default sizes are in the context's own bytes. */
@@ -51,25 +53,50 @@ static uint64_t charged_for(struct memory *memory, CUcontext context, CUlimit li
 	return 0;
 }
 
-enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, uint64_t value)
+/* Whose limits they are, and what `value` takes there. 0, or -1 when there is nothing to charge to. */
+static int limit_needs(struct limit_call *c, CUlimit limit, uint64_t value, uint64_t *ret_needed)
 {
 	struct memory *memory = mem_of_process();
-	uint64_t needed = 0;
-	CUcontext context;
 	CUdevice device;
 
 	if (!memory || !is_memory(limit) || !real.cuCtxGetCurrent ||
-	    real.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
+	    real.cuCtxGetCurrent(&c->call.context) != CUDA_SUCCESS || !c->call.context ||
 	    real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
-		return MEM_PASS;
+		return -1;
+	c->call.context = context_owner(memory, c->call.context);
 	c->limit = limit;
-	c->charged = charged_for(memory, context, limit, &c->base);
+	c->charged = charged_for(memory, c->call.context, limit, &c->base);
+	*ret_needed = 0;
 	if (value > c->base &&
-	    __builtin_mul_overflow(value - c->base, units(limit, device), &needed))
-		needed = UINT64_MAX;
-	if (needed <= c->charged)
+	    __builtin_mul_overflow(value - c->base, units(limit, device), ret_needed))
+		*ret_needed = UINT64_MAX;
+	return 0;
+}
+
+enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, uint64_t value)
+{
+	uint64_t needed;
+
+	if (limit_needs(c, limit, value, &needed) || needed <= c->charged)
 		return MEM_PASS;
 	return mem_begin(&c->call, CHARGE_CONTEXT, needed - c->charged);
+}
+
+/* It was set to less than is charged: the rest goes back. Frames of kernels are looked at again. */
+static void limit_lowered(CUlimit limit, uint64_t value)
+{
+	struct limit_call c;
+	struct charge entry;
+	uint64_t needed, rest;
+	struct memory *memory = mem_of_process();
+
+	if (limit_needs(&c, limit, value, &needed) || needed >= c.charged ||
+	    charges_add(memory->charges, AT_LIMIT, limit_key(c.call.context, limit), 0,
+			-(int64_t)(c.charged - needed), &entry))
+		return;
+	rest = c.charged - needed;
+	ledger_refund(mem_member_of(entry.device), CHARGE_CONTEXT, rest);
+	local_memory_forget();
 }
 
 void limit_raised(struct limit_call *c)
@@ -80,7 +107,6 @@ void limit_raised(struct limit_call *c)
 
 	entry.within = c->base;
 	charges_put(call->memory->charges, &entry, &old);
-	atomic_fetch_add(&call->memory->committed_bytes[call->tenant->ordinal], call->hold.bytes);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
@@ -89,7 +115,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	CUresult result;
 
 	switch (limit_begin(&c, limit, value)) {
-	case MEM_PASS: return real.cuCtxSetLimit(limit, value);
+	case MEM_PASS:
+		result = real.cuCtxSetLimit(limit, value);
+		if (result == CUDA_SUCCESS)
+			limit_lowered(limit, value);
+		return result;
 	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
 	case MEM_HELD: break;
 	}

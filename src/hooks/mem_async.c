@@ -42,12 +42,12 @@ static struct device_tenant *device_of(CUstream stream)
 
 static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
 {
-	struct relief relief = {mem_give_up, c->call.tenant};
+	struct mem_want want = {c->call.tenant, growth};
 	unsigned attempt = 0;
 
 	/* What it may really have to grow by may be less, after the trim: ask again. */
-	while (ledger_room(c->pool->member) < growth && relief.give_up(relief.arg, attempt++))
-		growth = pool_growth(c->pool, c->call.asked_bytes);
+	while (ledger_room(c->pool->member) < growth && mem_give_up(&want, attempt++))
+		want.bytes = growth = pool_growth(c->pool, c->call.asked_bytes);
 	c->call.hold = (struct hold){.member = c->pool->member, .kind = CHARGE_POOL};
 	if (growth && pool_hold(c->pool, growth, &c->call.refusal)) {
 		mem_refuse(&c->call);

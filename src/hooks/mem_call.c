@@ -78,7 +78,8 @@ static void tell_card_full(const struct mem_call *call)
 
 static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64_t held)
 {
-	struct relief relief = {mem_give_up, call->tenant};
+	struct mem_want want = {call->tenant, held};
+	struct relief relief = {mem_give_up, &want};
 
 	if (!hold_take(&call->hold, &call->tenant->member, kind, held, &relief, &call->refusal))
 		return MEM_HELD;

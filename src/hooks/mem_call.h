@@ -55,7 +55,13 @@ struct member *mem_member_of(unsigned device);
 /* Refunds by the entry that was taken off. */
 void mem_leave(struct memory *memory, const struct charge *entry);
 
-/* Gives up what this process can do without on the device (mem_relief.c). arg: struct device_tenant. */
+/* What a call wants of a device and cannot have yet. */
+struct mem_want {
+	struct device_tenant *tenant;
+	uint64_t bytes;
+};
+
+/* Gives up what this process can do without (mem_relief.c), as struct relief wants it. arg: struct mem_want. */
 int mem_give_up(void *arg, unsigned attempt);
 
 #endif

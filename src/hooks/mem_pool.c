@@ -103,8 +103,7 @@ static void each_pool(struct memory *memory, unsigned device, int trim)
 	for (uint32_t i = 0; i < count; i++) {
 		struct pool *pool = pools_nth(&memory->pools, i);
 
-		if (!is_live_on(pool, device) || !atomic_load(&pool->snapshot) ||
-		    pool->kind != CHARGE_POOL)
+		if (!is_live_on(pool, device) || pool->kind != CHARGE_POOL)
 			continue;
 		if (trim && pool_idle(pool)) {
 			CUstreamCaptureMode mode = mem_capture_relax();
@@ -151,17 +150,18 @@ void mem_after_sync(void)
 		atomic_store(&memory->pools.freed, 1);
 }
 
-int mem_pools_have_fresh_frees(struct memory *memory, unsigned device)
+uint64_t mem_pools_fresh_idle(struct memory *memory, unsigned device)
 {
 	uint32_t count = atomic_load_explicit(&memory->pools.count, memory_order_acquire);
+	uint64_t idle = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct pool *pool = pools_nth(&memory->pools, i);
 
-		if (is_live_on(pool, device) && atomic_load(&pool->fresh_frees) && pool_idle(pool))
-			return 1;
+		if (is_live_on(pool, device) && atomic_load(&pool->fresh_frees))
+			idle += pool_idle(pool);
 	}
-	return 0;
+	return idle;
 }
 
 void mem_pools_forget_frees(struct memory *memory, unsigned device)

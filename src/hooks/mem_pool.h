@@ -30,8 +30,8 @@ void mem_pools_trim(struct memory *memory, unsigned device);
  */
 void mem_after_sync(void);
 
-/* Blocks were freed that a trim did not bring back yet: their streams may still get there. */
-int mem_pools_have_fresh_frees(struct memory *memory, unsigned device);
+/* Bytes in pools whose blocks were freed and that a trim did not bring back yet: their streams may still get there. */
+uint64_t mem_pools_fresh_idle(struct memory *memory, unsigned device);
 void mem_pools_forget_frees(struct memory *memory, unsigned device);
 
 /* Takes the entry of an address off before a free: 0, or -ENOENT when it is not ours. */

@@ -21,13 +21,16 @@ static int trim(struct memory *memory, struct device_tenant *tenant)
 	return ledger_process_used(&tenant->member) < before;
 }
 
-/* Frees that streams have not come to yet. A capture would be ended by waiting: then there is none. */
-static int wait_for_frees(struct memory *memory, struct device_tenant *tenant)
+/* Frees that streams have not come to yet, if they would help. A capture would be ended by waiting: then none. */
+static int wait_for_frees(struct memory *memory, const struct mem_want *want)
 {
+	struct device_tenant *tenant = want->tenant;
 	const struct timespec nap = {0, WAIT_NS};
 
 	for (int i = 0; i < WAITS && !captures_active; i++) {
-		if (!mem_pools_have_fresh_frees(memory, (unsigned)tenant->ordinal))
+		uint64_t idle = mem_pools_fresh_idle(memory, (unsigned)tenant->ordinal);
+
+		if (!idle || ledger_room(&tenant->member) + idle < want->bytes)
 			return 0;
 		nanosleep(&nap, NULL);
 		if (trim(memory, tenant))
@@ -39,15 +42,15 @@ static int wait_for_frees(struct memory *memory, struct device_tenant *tenant)
 
 int mem_give_up(void *arg, unsigned attempt)
 {
-	struct device_tenant *tenant = arg;
+	const struct mem_want *want = arg;
 	struct memory *memory = mem_of_process();
 
 	if (!memory)
 		return 0;
 	if (attempt > 0)
-		return attempt < WAITS && wait_for_frees(memory, tenant);
-	member_refresh(&tenant->member);
-	trim(memory, tenant);
-	books_keep(tenant);
+		return attempt < WAITS && wait_for_frees(memory, want);
+	member_refresh(&want->tenant->member);
+	trim(memory, want->tenant);
+	books_keep(want->tenant);
 	return 1;
 }

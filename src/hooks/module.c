@@ -39,11 +39,8 @@ static int module_made(struct module_call *c, uint64_t handle)
 	struct charge entry = mem_entry(&c->call, AT_MODULE, handle, 0);
 	int result = module_settle(c);
 
-	entry.within = c->size.data_bytes;
 	if (!result)
 		result = memory_enter(c->call.memory, &c->call.hold, &entry);
-	if (!result)
-		atomic_fetch_add(&c->call.memory->committed_bytes[entry.device], entry.within);
 	return result;
 }
 

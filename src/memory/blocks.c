@@ -37,14 +37,24 @@ static struct span span_of(uint64_t address, uint64_t bytes)
 	return span;
 }
 
-/* 1 when the page is new, 0 when somebody stands on it already, -1 without memory. */
-static int page_enter(struct charges *charges, unsigned device, uint64_t page, uint64_t bytes,
-		      _Atomic int64_t *slack)
+/*
+ * The instant one device has let go of a page, another may be given its address, before our books know of the
+ * first: so each device counts its own.
+ */
+static uint64_t page_key(unsigned device, uint64_t page)
 {
-	struct charge entry = {.key = page,
+	return page | (uint64_t)device << 56; /* page numbers are below 2^43 */
+}
+
+/* 1 when the page is new, 0 when somebody stands on it already, -1 without memory. */
+static int page_enter(struct charges *charges, unsigned device, uint8_t kind, uint64_t page,
+		      uint64_t bytes, _Atomic int64_t *slack)
+{
+	struct charge entry = {.key = page_key(device, page),
 			       .bytes = BLOCK_BYTES,
 			       .refs = 1,
 			       .space = AT_PAGE,
+			       .kind = kind,
 			       .device = (uint8_t)device};
 	int result = charges_ref(charges, &entry);
 
@@ -55,47 +65,50 @@ static int page_enter(struct charges *charges, unsigned device, uint64_t page, u
 	return result;
 }
 
-static int page_leave(struct charges *charges, uint64_t page, uint64_t bytes,
-		      _Atomic int64_t *slack)
+/* Its bytes when it is empty now, else 0. */
+static uint64_t page_leave(struct charges *charges, unsigned device, uint64_t page, uint64_t bytes,
+			   _Atomic int64_t *slack, uint8_t *ret_kind)
 {
 	struct charge entry;
-	int empty;
+	uint64_t empty;
 
-	if (charges_add(charges, AT_PAGE, page, -1, 0, &entry))
+	if (charges_add(charges, AT_PAGE, page_key(device, page), -1, 0, &entry))
 		return 0;
-	empty = entry.refs == 0;
-	atomic_fetch_add_explicit(slack, (int64_t)bytes - (empty ? (int64_t)BLOCK_BYTES : 0),
-				  memory_order_relaxed);
+	*ret_kind = entry.kind;
+	empty = entry.refs ? 0 : BLOCK_BYTES;
+	atomic_fetch_add_explicit(slack, (int64_t)bytes - (int64_t)empty, memory_order_relaxed);
 	return empty;
 }
 
-uint64_t blocks_enter(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
-		      _Atomic int64_t *slack)
+uint64_t blocks_enter(struct charges *charges, unsigned device, uint8_t kind, uint64_t address,
+		      uint64_t bytes, _Atomic int64_t *slack)
 {
 	struct span span = span_of(address, bytes);
 	int head = 0, tail = 0;
+	uint8_t any;
 
 	if (span.head_bytes)
-		head = page_enter(charges, device, span.first, span.head_bytes, slack);
+		head = page_enter(charges, device, kind, span.first, span.head_bytes, slack);
 	if (head >= 0 && span.tail_bytes)
-		tail = page_enter(charges, device, span.last, span.tail_bytes, slack);
+		tail = page_enter(charges, device, kind, span.last, span.tail_bytes, slack);
 	if (head < 0 || tail < 0) {
 		if (head >= 0 && span.head_bytes)
-			page_leave(charges, span.first, span.head_bytes, slack);
+			page_leave(charges, device, span.first, span.head_bytes, slack, &any);
 		return UINT64_MAX;
 	}
 	return (span.whole + (uint64_t)head + (uint64_t)tail) * BLOCK_BYTES;
 }
 
-uint64_t blocks_leave(struct charges *charges, uint64_t address, uint64_t bytes,
-		      _Atomic int64_t *slack)
+void blocks_leave(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
+		  _Atomic int64_t *slack, struct blocks_refund *ret)
 {
 	struct span span = span_of(address, bytes);
-	uint64_t pages = span.whole;
 
+	*ret = (struct blocks_refund){.own_bytes = span.whole * BLOCK_BYTES};
 	if (span.head_bytes)
-		pages += (uint64_t)page_leave(charges, span.first, span.head_bytes, slack);
+		ret->head_bytes = page_leave(charges, device, span.first, span.head_bytes, slack,
+					     &ret->head_kind);
 	if (span.tail_bytes)
-		pages += (uint64_t)page_leave(charges, span.last, span.tail_bytes, slack);
-	return pages * BLOCK_BYTES;
+		ret->tail_bytes = page_leave(charges, device, span.last, span.tail_bytes, slack,
+					     &ret->tail_kind);
 }

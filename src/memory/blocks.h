@@ -27,13 +27,19 @@ uint64_t blocks_foresee(uint64_t bytes, int64_t slack);
 
 /*
  * Bytes newly charged for [address, address + bytes), counting pages in `charges`. UINT64_MAX without
- * memory of our own. *slack (unused bytes of shared pages, a hint) is kept up.
+ * memory of our own. *slack (unused bytes of shared pages, a hint) is kept up. A page is charged to the kind
+ * of who came first, and so it is refunded, whoever leaves last.
  */
-uint64_t blocks_enter(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
-		      _Atomic int64_t *slack);
+uint64_t blocks_enter(struct charges *charges, unsigned device, uint8_t kind, uint64_t address,
+		      uint64_t bytes, _Atomic int64_t *slack);
 
-/* Bytes to refund. */
-uint64_t blocks_leave(struct charges *charges, uint64_t address, uint64_t bytes,
-		      _Atomic int64_t *slack);
+/* What to refund: of the range's own pages, and of the shared ones at its ends that are empty now. */
+struct blocks_refund {
+	uint64_t own_bytes, head_bytes, tail_bytes;
+	uint8_t head_kind, tail_kind;
+};
+
+void blocks_leave(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
+		  _Atomic int64_t *slack, struct blocks_refund *ret);
 
 #endif

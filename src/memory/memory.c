@@ -56,8 +56,9 @@ int memory_enter_linear(struct memory *memory, struct hold *hold, const struct c
 			struct refusal *ret)
 {
 	_Atomic int64_t *slack = &memory->slack_bytes[entry->device];
-	uint64_t taken =
-		blocks_enter(memory->charges, entry->device, entry->key, entry->bytes, slack);
+	uint64_t taken = blocks_enter(memory->charges, entry->device, entry->kind, entry->key,
+				      entry->bytes, slack);
+	struct blocks_refund undo;
 	struct charge old;
 	int result;
 
@@ -67,7 +68,8 @@ int memory_enter_linear(struct memory *memory, struct hold *hold, const struct c
 	if (!result)
 		result = charges_put(memory->charges, entry, &old);
 	if (result < 0) {
-		blocks_leave(memory->charges, entry->key, entry->bytes, slack);
+		blocks_leave(memory->charges, entry->device, entry->key, entry->bytes, slack,
+			     &undo);
 		return -ENOMEM;
 	}
 	if (result == 1)
@@ -87,24 +89,31 @@ int memory_enter(struct memory *memory, struct hold *hold, const struct charge *
 	return result < 0 ? -ENOMEM : 0;
 }
 
+/* The pages it leaves empty, each to the kind that it was charged to. */
+static void leave_pages(struct memory *memory, struct member *member, const struct charge *entry)
+{
+	struct blocks_refund refund;
+
+	blocks_leave(memory->charges, entry->device, entry->key, entry->bytes,
+		     &memory->slack_bytes[entry->device], &refund);
+	if (!member)
+		return;
+	if (refund.own_bytes)
+		ledger_refund(member, entry->kind, refund.own_bytes);
+	if (refund.head_bytes)
+		ledger_refund(member, refund.head_kind, refund.head_bytes);
+	if (refund.tail_bytes)
+		ledger_refund(member, refund.tail_kind, refund.tail_bytes);
+}
+
 void memory_leave(struct memory *memory, struct member *member, const struct charge *entry)
 {
-	uint64_t bytes = entry->bytes;
-
-	if (entry->space == AT_ADDRESS) {
-		if (entry->kind == CHARGE_POOL) {
-			pool_live(pools_at(&memory->pools, entry->owner), -(int64_t)entry->bytes);
-			return;
-		}
-		bytes = blocks_leave(memory->charges, entry->key, entry->bytes,
-				     &memory->slack_bytes[entry->device]);
-	}
-	if (entry->space == AT_LIMIT || entry->space == AT_LOADED)
-		atomic_fetch_sub(&memory->committed_bytes[entry->device], bytes);
-	if (entry->space == AT_MODULE)
-		atomic_fetch_sub(&memory->committed_bytes[entry->device], entry->within);
-	if (bytes && member)
-		ledger_refund(member, entry->kind, bytes);
+	if (entry->space == AT_ADDRESS && entry->kind == CHARGE_POOL)
+		pool_live(pools_at(&memory->pools, entry->owner), -(int64_t)entry->bytes);
+	else if (entry->space == AT_ADDRESS)
+		leave_pages(memory, member, entry);
+	else if (entry->bytes && member)
+		ledger_refund(member, entry->kind, entry->bytes);
 }
 
 void memory_put_back(struct memory *memory, const struct charge *entry)

@@ -29,7 +29,8 @@ struct memory {
 	_Atomic uint64_t committed_bytes
 		[MEMORY_DEVICES]; /* charged for what the driver may take later: heaps, globals */
 	struct shares shares[MEMORY_DEVICES];
-	_Atomic uint64_t uncarried_bytes[MEMORY_DEVICES]; /* held here, charged to whoever exported it */
+	_Atomic uint64_t
+		uncarried_bytes[MEMORY_DEVICES]; /* held here, charged to whoever exported it */
 	_Atomic uint32_t shares_lock;
 	_Atomic uint32_t imports; /* AT_IMPORT entries ever made; 0: frees need not look for them */
 	_Atomic uint32_t books_busy[MEMORY_DEVICES];

@@ -226,20 +226,3 @@ uint64_t pool_idle(struct pool *pool)
 
 	return charged > live ? charged - live : 0;
 }
-
-uint64_t pool_lower(struct pool *pool, uint64_t most)
-{
-	uint64_t bytes = 0;
-
-	spin_lock(&pool->lock);
-	if (!pool->held) {
-		bytes = pool_idle(pool);
-		bytes = bytes < most ? bytes : most;
-		if (bytes) {
-			ledger_refund(pool->member, pool->kind, bytes);
-			set_charged(pool, pool->charged - bytes);
-		}
-	}
-	spin_unlock(&pool->lock);
-	return bytes;
-}

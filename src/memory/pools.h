@@ -91,7 +91,4 @@ void pool_revive(struct pool *pool, uint64_t handle);
 /* What the driver need not hold any more although it is charged. */
 uint64_t pool_idle(struct pool *pool);
 
-/* Gives back up to `most` of what is idle, without asking the driver; returns how much. Not while it grows. */
-uint64_t pool_lower(struct pool *pool, uint64_t most);
-
 #endif

@@ -83,6 +83,10 @@
 	F(cuGraphExecDestroy) \
 	F(cuGraphAddMemFreeNode) \
 	F(cuDeviceGraphMemTrim) \
+	F(cuMemPoolGetAttribute) \
+	F(cuDeviceGetGraphMemAttribute) \
+	F(cuGraphDestroy) \
+	F(cuMemAddressFree) \
 	F(cuIpcGetMemHandle) \
 	F(cuIpcOpenMemHandle_v2) \
 	F(cuIpcCloseMemHandle)

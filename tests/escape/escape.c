@@ -4,12 +4,14 @@
  *   escape list
  *   escape script                             calls by name from standard input: script.c
  *   escape one WAY [want MiB] [piece MiB]     takes until refused, prints what it got, keeps it until stdin ends
+ *   escape model SEED STEPS [THREADS [DEVICES]]   random calls against an oracle: model.c
  *   escape table LIBRARY CAP-MiB [processes]  each way in processes of its own under LD_PRELOAD=LIBRARY and
  *                                             CUOTA_MEM, judged from outside; "-" as LIBRARY: without
  *
  * The judge is not under cuota: it adds up what the driver granted, and reads the device's use through NVML.
  * Exit status 1 when a way got more than the cap, or was refused with anything but out of memory.
  */
+#include "model.h"
 #include "script.h"
 #include "ways.h"
 
@@ -263,6 +265,8 @@ int main(int argc, char **argv)
 	if (argc >= 4 && !strcmp(argv[1], "table"))
 		return run_table("/proc/self/exe", argv[2], strtoull(argv[3], NULL, 0),
 				 argc > 4 ? (unsigned)atoi(argv[4]) : 1);
+	if (argc >= 4 && !strcmp(argv[1], "model"))
+		return model_run(argc, argv);
 	if (argc == 2 && !strcmp(argv[1], "script"))
 		return script_run();
 	if (argc == 2 && !strcmp(argv[1], "list")) {

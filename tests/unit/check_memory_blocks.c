@@ -7,12 +7,15 @@ static _Atomic int64_t slack;
 
 static uint64_t enter(struct charges *table, uint64_t address, uint64_t bytes)
 {
-	return blocks_enter(table, 0, address, bytes, &slack);
+	return blocks_enter(table, 0, CHARGE_LINEAR, address, bytes, &slack);
 }
 
 static uint64_t leave(struct charges *table, uint64_t address, uint64_t bytes)
 {
-	return blocks_leave(table, address, bytes, &slack);
+	struct blocks_refund refund;
+
+	blocks_leave(table, 0, address, bytes, &slack, &refund);
+	return refund.own_bytes + refund.head_bytes + refund.tail_bytes;
 }
 
 START_TEST(a_hundred_small_ones_in_one_page_are_charged_one_page)
@@ -54,6 +57,35 @@ START_TEST(an_odd_size_pays_for_the_page_its_tail_is_in)
 	ck_assert_uint_eq(enter(table, 1 * GIB + 3 * MIB, 512), 0);
 	ck_assert_uint_eq(leave(table, 1 * GIB, 3 * MIB), 2 * MIB);
 	ck_assert_uint_eq(leave(table, 1 * GIB + 3 * MIB, 512), 2 * MIB);
+	charges_destroy(table);
+}
+END_TEST
+
+START_TEST(a_shared_page_goes_back_to_the_kind_that_paid_for_it)
+{
+	struct charges *table = charges_new();
+	struct blocks_refund refund;
+
+	ck_assert_uint_eq(blocks_enter(table, 0, CHARGE_MANAGED, 2 * MIB, 512, &slack), 2 * MIB);
+	ck_assert_uint_eq(blocks_enter(table, 0, CHARGE_LINEAR, 3 * MIB, 512, &slack), 0);
+	ck_assert_uint_eq(leave(table, 2 * MIB, 512), 0);
+	blocks_leave(table, 0, 3 * MIB, 512, &slack, &refund);
+	ck_assert_uint_eq(refund.head_bytes, 2 * MIB);
+	ck_assert_uint_eq(refund.head_kind, CHARGE_MANAGED);
+	charges_destroy(table);
+}
+END_TEST
+
+START_TEST(two_devices_at_one_address_do_not_pay_for_one_another)
+{
+	struct charges *table = charges_new();
+	struct blocks_refund refund;
+
+	ck_assert_uint_eq(blocks_enter(table, 0, CHARGE_LINEAR, 2 * MIB, 512, &slack), 2 * MIB);
+	ck_assert_uint_eq(blocks_enter(table, 1, CHARGE_LINEAR, 2 * MIB, 512, &slack), 2 * MIB);
+	ck_assert_uint_eq(leave(table, 2 * MIB, 512), 2 * MIB);
+	blocks_leave(table, 1, 2 * MIB, 512, &slack, &refund);
+	ck_assert_uint_eq(refund.head_bytes, 2 * MIB);
 	charges_destroy(table);
 }
 END_TEST
@@ -156,6 +188,8 @@ int main(void)
 	tcase_add_test(tcase, a_hundred_small_ones_in_one_page_are_charged_one_page);
 	tcase_add_test(tcase, a_large_one_is_charged_its_whole_pages_without_an_entry);
 	tcase_add_test(tcase, an_odd_size_pays_for_the_page_its_tail_is_in);
+	tcase_add_test(tcase, a_shared_page_goes_back_to_the_kind_that_paid_for_it);
+	tcase_add_test(tcase, two_devices_at_one_address_do_not_pay_for_one_another);
 	tcase_add_test(tcase, one_across_a_page_border_pays_for_both);
 	tcase_add_test(tcase, what_is_foreseen_is_never_less_than_an_aligned_block_takes);
 	tcase_add_test(tcase, the_charge_is_the_pages_stood_on_whatever_the_mix);

@@ -156,24 +156,6 @@ START_TEST(places_of_ended_pools_are_used_again)
 }
 END_TEST
 
-START_TEST(only_what_is_idle_is_lowered_without_asking_the_driver)
-{
-	struct pool *pool;
-
-	begin(GIB);
-	pool = enter(0x1000);
-	pool_settle(pool, 0, 64 * MIB, NULL);
-	pool_live(pool, 30 * MIB);
-	ck_assert_uint_eq(pool_lower(pool, GIB), 34 * MIB);
-	ck_assert_uint_eq(help_used(), 30 * MIB);
-	ck_assert_uint_eq(pool_lower(pool, GIB), 0);
-	pool_live(pool, -30 * (int64_t)MIB);
-	ck_assert_uint_eq(pool_lower(pool, 10 * MIB), 10 * MIB);
-	pool_settle(pool, 0, 0, NULL);
-	end();
-}
-END_TEST
-
 /* A driver with a pool: grows by granules under a lock, as threads come. */
 static pthread_mutex_t driver = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t driver_used, driver_reserved, driver_most;
@@ -244,7 +226,6 @@ int main(void)
 	tcase_add_test(tcase, a_destroyed_pool_is_charged_until_its_last_block_is_back);
 	tcase_add_test(tcase, a_destroyed_pool_without_blocks_is_charged_nothing);
 	tcase_add_test(tcase, places_of_ended_pools_are_used_again);
-	tcase_add_test(tcase, only_what_is_idle_is_lowered_without_asking_the_driver);
 	tcase_add_test(tcase, threads_that_share_a_pool_leave_the_charge_equal_to_the_driver);
 	return help_run("memory pools", tcase);
 }
