@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "hooks/launch.h"
 #include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
 #include "hooks/measure.h"
@@ -186,8 +187,11 @@ static void ended(struct memory *memory, CUcontext context)
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
 	struct memory *memory = mem_of_process();
-	CUresult result = real.cuCtxDestroy_v2(ctx);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuCtxDestroy_v2(ctx);
+	launch_resume(result == CUDA_SUCCESS ? ctx : NULL, -1);
 	if (memory && result == CUDA_SUCCESS)
 		ended(memory, ctx);
 	return result;
@@ -196,8 +200,11 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 CUresult cuCtxDestroy(CUcontext ctx)
 {
 	struct memory *memory = mem_of_process();
-	CUresult result = real.cuCtxDestroy(ctx);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuCtxDestroy(ctx);
+	launch_resume(result == CUDA_SUCCESS ? ctx : NULL, -1);
 	if (memory && result == CUDA_SUCCESS)
 		ended(memory, ctx);
 	return result;
@@ -207,11 +214,16 @@ CUresult cuCtxDestroy(CUcontext ctx)
 CUresult cuCtxDetach(CUcontext ctx)
 {
 	struct memory *memory = mem_of_process();
-	CUresult result = real.cuCtxDetach(ctx);
 	unsigned int version;
+	CUresult result;
+	int last;
 
-	if (memory && result == CUDA_SUCCESS && real.cuCtxGetApiVersion &&
-	    real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS)
+	launch_pause();
+	result = real.cuCtxDetach(ctx);
+	last = result == CUDA_SUCCESS && real.cuCtxGetApiVersion &&
+	       real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
+	launch_resume(last ? ctx : NULL, -1);
+	if (memory && last)
 		ended(memory, ctx);
 	return result;
 }
@@ -303,8 +315,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	CUresult result = real.cuDevicePrimaryCtxRelease_v2(dev);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuDevicePrimaryCtxRelease_v2(dev);
+	launch_resume(NULL, result == CUDA_SUCCESS && !primary_is_active(dev) ? dev : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;
@@ -312,8 +327,11 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	CUresult result = real.cuDevicePrimaryCtxRelease(dev);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuDevicePrimaryCtxRelease(dev);
+	launch_resume(NULL, result == CUDA_SUCCESS && !primary_is_active(dev) ? dev : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;
@@ -321,8 +339,11 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	CUresult result = real.cuDevicePrimaryCtxReset_v2(dev);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuDevicePrimaryCtxReset_v2(dev);
+	launch_resume(NULL, result == CUDA_SUCCESS ? dev : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;
@@ -330,8 +351,11 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-	CUresult result = real.cuDevicePrimaryCtxReset(dev);
+	CUresult result;
 
+	launch_pause();
+	result = real.cuDevicePrimaryCtxReset(dev);
+	launch_resume(NULL, result == CUDA_SUCCESS ? dev : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;

@@ -10,13 +10,15 @@
 #define SAMPLE_WORD  16u
 #define MARK_WORD    32u
 
-enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT };
+enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT, GATE_PAUSED };
 
 static int make_words(struct gate *gate, struct sched *sched)
 {
 	void *host = NULL;
 
-	if (!real.cuStreamWaitValue32_v2 || !real.cuStreamWriteValue32_v2 || !real.cuMemHostAlloc || !real.cuMemHostGetDevicePointer_v2)
+	if (!real.cuStreamWaitValue32_v2 || !real.cuStreamWriteValue32_v2 || !real.cuMemHostAlloc ||
+	    !real.cuMemHostGetDevicePointer_v2 || !real.cuCtxGetCurrent ||
+	    real.cuCtxGetCurrent(&gate->context) != CUDA_SUCCESS)
 		return -ENOSYS;
 	if (real.cuMemHostAlloc(&host, WORDS_BYTES,
 				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
@@ -44,6 +46,25 @@ int gate_usable(struct gate *gate, struct sched *sched)
 	state = make_words(gate, sched) == 0 ? GATE_USABLE : GATE_ABSENT;
 	atomic_store_explicit(&gate->state, state, memory_order_release);
 	return state == GATE_USABLE;
+}
+
+void gate_pause(struct gate *gate, struct sched *sched)
+{
+	uint32_t usable = GATE_USABLE;
+
+	if (atomic_compare_exchange_strong(&gate->state, &usable, GATE_PAUSED))
+		sched_own_words(sched);
+}
+
+void gate_resume(struct gate *gate, struct sched *sched, int gone)
+{
+	if (atomic_load(&gate->state) != GATE_PAUSED)
+		return;
+	if (!gone)
+		sched_move_words(sched, &gate->words[0], &gate->words[MARK_WORD]);
+	for (unsigned i = 0; gone && i < GATE_STREAMS; i++)
+		atomic_store(&gate->waited[i], 0);
+	atomic_store_explicit(&gate->state, gone ? GATE_UNTRIED : GATE_USABLE, memory_order_release);
 }
 
 /* The per-thread default stream is one handle for many streams: told apart by the thread's errno. */

@@ -21,12 +21,18 @@ struct gate {
 	_Atomic uint32_t state; /* 0 untried, 1 being made, 2 usable, 3 not to be had here */
 	_Atomic uint32_t *words; /* pinned: turns, samples, lanes of marks, a cache line apart */
 	CUdeviceptr device_words;
+	CUcontext context; /* the words were made in */
 	_Atomic uint64_t waited[GATE_STREAMS]; /* stream hash << 32 | highest chunk it waits for */
 	uint32_t sample_next;
 };
 
 /* 1 when streams can take gates. Makes the words at the first call, with the current context. */
 int gate_usable(struct gate *gate, struct sched *sched);
+
+/* Before a context may end: opens what is closed and keeps the words in our own memory; gate_resume() goes back to the
+ * pinned ones, or makes new ones at the next use when they are gone. */
+void gate_pause(struct gate *gate, struct sched *sched);
+void gate_resume(struct gate *gate, struct sched *sched, int gone);
 
 /* Makes the stream wait for chunk (once per stream and chunk). 0 or -1 when the driver would not. */
 int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk);

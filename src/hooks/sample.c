@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "hooks/capture.h"
 #include "hooks/hooks.h"
 #include "hooks/sample.h"
@@ -138,6 +139,24 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 		sample->context = NULL;
 		cost_sample_failed(sample->cost);
 	}
+	atomic_store_explicit(&sample->state, SAMPLE_FREE, memory_order_release);
+}
+
+void sample_forget(struct sampler *sampler, struct sample *sample)
+{
+	for (;;) {
+		uint32_t flying = SAMPLE_FLYING, free = SAMPLE_FREE;
+
+		if (atomic_compare_exchange_strong(&sample->state, &flying, SAMPLE_READING)) {
+			atomic_fetch_sub(&sampler->pending, 1);
+			cost_sample_failed(sample->cost);
+			break;
+		}
+		if (atomic_compare_exchange_strong(&sample->state, &free, SAMPLE_READING))
+			break;
+		cpu_relax(); /* another thread fills or reads it just now */
+	}
+	sample->context = NULL;
 	atomic_store_explicit(&sample->state, SAMPLE_FREE, memory_order_release);
 }
 

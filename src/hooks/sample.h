@@ -44,6 +44,9 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sample, CUstream stream,
 		CUresult launched);
 
+/* Its context is gone: the events are not to be used again. */
+void sample_forget(struct sampler *sampler, struct sample *sample);
+
 /* Reads what has finished and corrects the account; cheap when nothing is pending. */
 void sample_collect(struct sampler *sampler, struct sched *sched);
 

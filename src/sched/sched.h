@@ -134,6 +134,9 @@ unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done); /* 
 /* Moves the words to memory that the device can reach; keeps their values. */
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);
 
+/* Opens all that is closed, in the words used now, and goes on with words of our own. */
+void sched_own_words(struct sched *sched);
+
 /* A sample came back: corrects the account by delta_ns. */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);
 
