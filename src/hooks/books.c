@@ -13,9 +13,6 @@
 #include "hooks/mem_call.h"
 #include "memory/spin.h"
 
-/* A small allocation under way may have made the driver take a page that is not charged yet; so not every MiB. */
-#define WORTH_BYTES (8ull << 20)
-
 static void note_figure(struct device_tenant *tenant, uint64_t driver)
 {
 	struct slot *slot = &tenant->ledger.file->slot[tenant->member.slot];
@@ -30,14 +27,15 @@ static void reconcile(struct memory *memory, struct device_tenant *tenant, uint6
 	struct member *member = &tenant->member;
 	uint64_t overhead = member->kind_bytes[CHARGE_OVERHEAD];
 	uint64_t known = used > overhead ? used - overhead : 0;
-	/* What others carry for us may be in the driver's figure of us. */
-	uint64_t all = known + atomic_load(&memory->uncarried_bytes[tenant->ordinal]);
-	uint64_t beyond = driver > all ? driver - all : 0;
+	uint64_t now;
 
-	if (beyond > overhead + WORTH_BYTES)
-		ledger_charge_forced(member, CHARGE_OVERHEAD, beyond - overhead);
-	else if (beyond < overhead)
-		ledger_refund(member, CHARGE_OVERHEAD, overhead - beyond);
+	/* What others carry for us may be in the driver's figure of us. */
+	known += atomic_load(&memory->uncarried_bytes[tenant->ordinal]);
+	now = books_overhead(&memory->books[tenant->ordinal], overhead, known, driver);
+	if (now > overhead)
+		ledger_charge_forced(member, CHARGE_OVERHEAD, now - overhead);
+	else if (now < overhead)
+		ledger_refund(member, CHARGE_OVERHEAD, overhead - now);
 }
 
 void books_keep(struct device_tenant *tenant)

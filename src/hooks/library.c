@@ -2,6 +2,8 @@
  * Libraries: code that belongs to no context, loaded into each one that uses it. Loading one charges the context
  * that is current, if any; later every other one when it first asks for something of the library.
  */
+#include "hooks/library.h"
+
 #include "hooks/local_memory.h"
 #include "hooks/module.h"
 
@@ -114,7 +116,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 }
 
 /* The current context is about to use the library. CUDA_SUCCESS, or out of memory. */
-static CUresult use(CUlibrary library)
+CUresult library_use(CUlibrary library)
 {
 	struct memory *memory = mem_of_process();
 	struct image_size size;
@@ -138,7 +140,7 @@ static CUresult use(CUlibrary library)
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-	CUresult result = use(library);
+	CUresult result = library_use(library);
 
 	return result == CUDA_SUCCESS ? real.cuLibraryGetGlobal(dptr, bytes, library, name)
 				      : result;
@@ -146,7 +148,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-	CUresult result = use(library);
+	CUresult result = library_use(library);
 
 	return result == CUDA_SUCCESS ? real.cuLibraryGetManaged(dptr, bytes, library, name)
 				      : result;
@@ -154,7 +156,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
-	CUresult result = use(library);
+	CUresult result = library_use(library);
 
 	return result == CUDA_SUCCESS ? real.cuLibraryGetUnifiedFunction(fptr, library, symbol)
 				      : result;
@@ -162,39 +164,70 @@ CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char 
 
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
-	CUresult result = use(library);
+	CUresult result = library_use(library);
 
 	return result == CUDA_SUCCESS ? real.cuLibraryGetModule(pMod, library) : result;
 }
 
-#if CUDA_VERSION >= 12050
-/* A kernel brings its library into the context that it is wanted in, or launched in (limit.c). */
-CUresult library_use_kernel(CUkernel kernel)
-{
-	CUlibrary library;
+/* ---- kernels: which library they are of, so that a launch in another context is known to bring it ---- */
 
-	if (!real.cuKernelGetLibrary || real.cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	return use(library);
-}
-#else
-CUresult library_use_kernel(CUkernel kernel)
+static void enter_kernel(struct memory *memory, CUkernel kernel, CUlibrary library)
 {
-	(void)kernel;
-	return CUDA_SUCCESS;
+	struct charge old, entry = {.key = (uint64_t)(uintptr_t)kernel,
+				    .owner = key_of(library),
+				    .refs = 1,
+				    .space = AT_KERNEL};
+
+	charges_put(memory->charges, &entry, &old);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuLibraryGetKernel(pKernel, library, name);
+
+	if (memory && result == CUDA_SUCCESS)
+		enter_kernel(memory, *pKernel, library);
+	return result;
+}
+
+#if CUDA_VERSION >= 12040
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+	struct memory *memory = mem_of_process();
+	CUresult result = real.cuLibraryEnumerateKernels(kernels, numKernels, lib);
+
+	for (unsigned i = 0; memory && result == CUDA_SUCCESS && i < numKernels; i++)
+		enter_kernel(memory, kernels[i], lib);
+	return result;
 }
 #endif
 
+int library_of_kernel(struct memory *memory, CUfunction function, CUlibrary *ret_library)
+{
+	struct charge entry;
+
+	if (charges_get(memory->charges, AT_KERNEL, (uint64_t)(uintptr_t)function, &entry))
+		return 0;
+	*ret_library = (CUlibrary)(uintptr_t)entry.owner;
+	return 1;
+}
+
 CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-	CUresult result = mem_of_process() ? library_use_kernel(kernel) : CUDA_SUCCESS;
+	struct memory *memory = mem_of_process();
+	CUlibrary library;
+	CUresult result = CUDA_SUCCESS;
 
+	if (memory && library_of_kernel(memory, (CUfunction)kernel, &library))
+		result = library_use(library);
 	return result == CUDA_SUCCESS ? real.cuKernelGetFunction(pFunc, kernel) : result;
 }
 
 static int is_of_library(const struct charge *entry, void *arg)
 {
-	return entry->space == AT_LOADED && entry->within == *(const uint64_t *)arg;
+	return (entry->space == AT_LOADED && entry->within == *(const uint64_t *)arg) ||
+	       (entry->space == AT_KERNEL && entry->owner == *(const uint64_t *)arg);
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
@@ -215,7 +248,8 @@ CUresult cuLibraryUnload(CUlibrary library)
 	}
 	while ((count = charges_collect(memory->charges, &walk, 1, is_of_library, &key, batch, 16)))
 		for (size_t i = 0; i < count; i++)
-			mem_leave(memory, &batch[i]);
+			if (batch[i].space == AT_LOADED)
+				mem_leave(memory, &batch[i]);
 	local_memory_forget();
 	return result;
 }

@@ -8,6 +8,7 @@
 
 #include "hooks/capture.h"
 #include "hooks/context.h"
+#include "hooks/library.h"
 #include "hooks/local_memory.h"
 
 /* Their default sizes are in the context's own bytes. */
@@ -140,19 +141,36 @@ void local_memory_forget(void)
 		atomic_store_explicit(&local_memory_seen[i], NULL, memory_order_relaxed);
 }
 
+/* The frame of a function, or of a library's kernel, whose library comes into the context with it. */
+static CUresult frame_of(struct memory *memory, CUfunction function, int *ret_bytes)
+{
+	CUlibrary library;
+	CUdevice device;
+
+	*ret_bytes = 0;
+	if (library_of_kernel(memory, function, &library)) {
+		if (library_use(library) != CUDA_SUCCESS)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (real.cuKernelGetAttribute && real.cuCtxGetDevice &&
+		    real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+			real.cuKernelGetAttribute(ret_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+						  (CUkernel)function, device);
+	} else if (real.cuFuncGetAttribute) {
+		real.cuFuncGetAttribute(ret_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult local_memory_check(CUfunction function)
 {
+	struct memory *memory = mem_of_process();
 	struct limit_call c;
-	int frame = 0;
+	int frame;
 
-	if (!mem_of_process() || captures_active || !function)
+	if (!memory || captures_active || !function)
 		return CUDA_SUCCESS;
-	if (library_use_kernel((CUkernel)function) != CUDA_SUCCESS)
+	if (frame_of(memory, function, &frame) != CUDA_SUCCESS)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!real.cuFuncGetAttribute ||
-	    real.cuFuncGetAttribute(&frame, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) !=
-		    CUDA_SUCCESS)
-		return CUDA_SUCCESS;
 	switch (frame > 0 ? limit_begin(&c, CU_LIMIT_STACK_SIZE, (uint64_t)frame) : MEM_PASS) {
 	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
 	case MEM_HELD: limit_raised(&c); break;

@@ -20,9 +20,6 @@ extern _Atomic(CUfunction) local_memory_seen[LOCAL_MEMORY_SEEN];
 /* Asks what the function's frame is and charges what it adds. CUDA_SUCCESS, or out of memory. */
 CUresult local_memory_check(CUfunction function);
 
-/* The current context is about to use a kernel's library (library.c). Harmless for what is no kernel. */
-CUresult library_use_kernel(CUkernel kernel);
-
 /* Functions or contexts are gone or new: handles may mean something else from now on. */
 void local_memory_forget(void);
 

@@ -24,7 +24,7 @@ enum charge_space {
 	AT_MODULE,
 	AT_LIBRARY, /* what its image asks for: owner = code, within = data; charged nothing by itself */
 	AT_LOADED, /* a library in a context; within = library */
-	AT_FUNCTION,
+	AT_KERNEL, /* owner = library */
 	AT_EXEC, /* executable graph that allocates */
 	AT_GRAPH,
 	AT_CONTEXT,

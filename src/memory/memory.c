@@ -133,8 +133,7 @@ static int lives_in(const struct charge *entry, void *arg)
 	case AT_MIPMAP:
 	case AT_MODULE:
 	case AT_LOADED:
-	case AT_LIMIT:
-	case AT_FUNCTION: return entry->owner == *(uint64_t *)arg;
+	case AT_LIMIT: return entry->owner == *(uint64_t *)arg;
 	case AT_CONTEXT: return entry->key == *(uint64_t *)arg;
 	default: return 0;
 	}

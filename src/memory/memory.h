@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "memory/blocks.h"
+#include "memory/books.h"
 #include "memory/charges.h"
 #include "memory/hold.h"
 #include "memory/objects.h"
@@ -34,6 +35,7 @@ struct memory {
 	_Atomic uint32_t shares_lock;
 	_Atomic uint32_t imports; /* AT_IMPORT entries ever made; 0: frees need not look for them */
 	_Atomic uint32_t books_busy[MEMORY_DEVICES];
+	struct books books[MEMORY_DEVICES]; /* whoever has books_busy */
 	_Atomic uint32_t lock, ready;
 };
 

@@ -300,4 +300,7 @@ void shares_tick(struct shares *shares, const struct member *member, struct shar
 			 atomic_compare_exchange_strong(&share->carrier, &carrier, 0))
 			ret->release_bytes += share_bytes(shares, member, i);
 	}
+	/* The file may say anything; more than the device has cannot be true. */
+	if (ret->adopt_bytes > atomic_load(&member->ledger->file->header.device_bytes))
+		ret->adopt_bytes = atomic_load(&member->ledger->file->header.device_bytes);
 }
