@@ -91,7 +91,7 @@ START_TEST(pauses_save_up_no_more_than_the_credit)
 {
 	struct process_model *p = add("a", 3000, 100);
 
-	loop(p, 570000, 175, gaps_ms[_i] * MS);
+	loop(p, 570000, 900, gaps_ms[_i] * MS); /* 1.7 s at its cap */
 	world_run(&w, 3 * SECOND);
 	for (int i = 0; i < 20; i++)
 		within(share_over(p, SECOND), 0, 30 + 0.8 + 0.06 + 0.1);
