@@ -196,8 +196,10 @@ void mem_freed_address(struct memory *memory, const struct charge *entry, CUresu
 
 	if (result == CUDA_SUCCESS) {
 		mem_leave(memory, entry);
-		if (entry->kind == CHARGE_POOL)
+		if (entry->kind == CHARGE_POOL) {
+			memory_note_freed(memory);
 			atomic_store_explicit(&memory->pools.freed, 1, memory_order_relaxed);
+		}
 	} else if (entry->kind == CHARGE_POOL) {
 		charges_flag(memory->charges, AT_ADDRESS, entry->key, 0, CHARGE_FREED, &before);
 	} else {

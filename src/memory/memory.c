@@ -46,9 +46,7 @@ void memory_destroy(struct memory *memory)
 /* An entry of that key was still there: its free went past us, or it waited for its block to come again. */
 static void replaced(struct memory *memory, struct member *member, const struct charge *old)
 {
-	if (old->flags & CHARGE_FREED)
-		atomic_fetch_sub(&memory->freed_entries, 1);
-	else
+	if (!(old->flags & CHARGE_FREED))
 		memory_leave(memory, member, old);
 }
 
@@ -114,6 +112,33 @@ void memory_leave(struct memory *memory, struct member *member, const struct cha
 		leave_pages(memory, member, entry);
 	else if (entry->bytes && member)
 		ledger_refund(member, entry->kind, entry->bytes);
+}
+
+/* 48 MiB of entries that may never be wanted again. */
+#define FREED_MOST (1u << 20)
+
+static int is_freed(const struct charge *entry, void *arg)
+{
+	(void)arg;
+	return entry->space == AT_ADDRESS && entry->flags & CHARGE_FREED;
+}
+
+void memory_note_freed(struct memory *memory)
+{
+	struct charges_walk walk = {0};
+	struct charge batch[64];
+	uint64_t many = FREED_MOST;
+	size_t count;
+
+	if (atomic_fetch_add_explicit(&memory->freed_entries, 1, memory_order_relaxed) < FREED_MOST)
+		return;
+	/* One thread sweeps; what is freed meanwhile may go with it, which costs a question at most. */
+	while (!atomic_compare_exchange_weak(&memory->freed_entries, &many, 0))
+		if (many < FREED_MOST)
+			return;
+	do
+		count = charges_collect(memory->charges, &walk, 1, is_freed, NULL, batch, 64);
+	while (count);
 }
 
 void memory_put_back(struct memory *memory, const struct charge *entry)

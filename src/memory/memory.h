@@ -25,8 +25,7 @@ struct memory {
 	struct pools pools;
 	_Atomic int64_t slack_bytes[MEMORY_DEVICES]; /* unused in shared pages: blocks.h */
 	_Atomic uint64_t next_object;
-	_Atomic uint64_t
-		freed_entries; /* AT_ADDRESS entries that wait for their block to come again */
+	_Atomic uint64_t freed_entries; /* blocks given back since the last sweep */
 	_Atomic uint64_t committed_bytes
 		[MEMORY_DEVICES]; /* charged for what the driver may take later: heaps, globals */
 	struct shares shares[MEMORY_DEVICES];
@@ -63,6 +62,12 @@ int memory_enter(struct memory *memory, struct hold *hold, const struct charge *
 
 /* The entry has been taken off and the driver has let go: gives back what it stood for. */
 void memory_leave(struct memory *memory, struct member *member, const struct charge *entry);
+
+/*
+ * A block went back to its pool and its entry stays, marked, for when it comes again. Such entries are swept
+ * away when there are very many of them.
+ */
+void memory_note_freed(struct memory *memory);
 
 /* The driver would not let go: the entry stands as before. */
 void memory_put_back(struct memory *memory, const struct charge *entry);
