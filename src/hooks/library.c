@@ -20,7 +20,6 @@ static uint64_t loaded_key(uint64_t library, CUcontext context)
 static void enter_library(struct memory *memory, CUlibrary library, const struct image_size *size)
 {
 	struct charge old, entry = {.key = key_of(library),
-				    .owner = size->code_bytes,
 				    .within = size->data_bytes,
 				    .refs = 1,
 				    .space = AT_LIBRARY};
@@ -119,13 +118,11 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 CUresult library_use(CUlibrary library)
 {
 	struct memory *memory = mem_of_process();
-	struct image_size size;
 	struct mem_call call;
 	struct charge entry, loaded;
 
 	if (!memory || charges_get(memory->charges, AT_LIBRARY, key_of(library), &entry))
 		return CUDA_SUCCESS;
-	size = (struct image_size){.code_bytes = entry.owner, .data_bytes = entry.within};
 	switch (mem_begin(&call, CHARGE_MODULE, 0)) {
 	case MEM_PASS: return CUDA_SUCCESS;
 	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
@@ -133,7 +130,8 @@ CUresult library_use(CUlibrary library)
 	}
 	if (!charges_get(memory->charges, AT_LOADED, loaded_key(entry.key, call.context), &loaded))
 		return CUDA_SUCCESS;
-	if (mem_begin(&call, CHARGE_MODULE, module_estimate(&size)) != MEM_HELD)
+	/* Its globals; of its code only what is used comes, and shows in the books. */
+	if (mem_begin(&call, CHARGE_MODULE, entry.within) != MEM_HELD)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return enter_loaded(&call, entry.key) ? mem_refuse(&call) : CUDA_SUCCESS;
 }

@@ -24,12 +24,26 @@ static enum mem_begin module_begin(struct module_call *c, const struct image_siz
 	return mem_begin(&c->call, CHARGE_MODULE, module_estimate(size));
 }
 
-/* What the driver took, but no less than the globals. 0, or -ENOMEM: unload it and refuse. */
+/* Code is loaded with its image, or (the default since CUDA 12.2) function by function when it is used. */
+static int loads_eagerly(void)
+{
+	CUmoduleLoadingMode mode;
+
+	return real.cuModuleGetLoadingMode && real.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
+	       mode == CU_MODULE_EAGER_LOADING;
+}
+
+/*
+ * What the driver took, but no less than the globals. Where its figure cannot be had, the estimate stands if code is
+ * loaded eagerly. 0, or -ENOMEM: unload it and refuse.
+ */
 int module_settle(struct module_call *c)
 {
-	uint64_t bytes = c->call.hold.bytes;
+	uint64_t bytes;
 
-	if (!measure_call(&c->call, &bytes) && bytes < c->size.data_bytes)
+	if (measure_call(&c->call, &bytes))
+		bytes = loads_eagerly() ? c->call.hold.bytes : 0;
+	if (bytes < c->size.data_bytes)
 		bytes = c->size.data_bytes;
 	return hold_settle(&c->call.hold, bytes, &c->call.refusal);
 }

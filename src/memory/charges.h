@@ -22,10 +22,10 @@ enum charge_space {
 	AT_MAPPING, /* start address, or hash of a place in a sparse array; owner = object */
 	AT_IMPORT,  /* memory that another process exported */
 	AT_MODULE,
-	AT_LIBRARY, /* what its image asks for: owner = code, within = data; charged nothing by itself */
-	AT_LOADED, /* a library in a context; within = library */
-	AT_KERNEL, /* owner = library */
-	AT_EXEC, /* executable graph that allocates */
+	AT_LIBRARY, /* within = bytes of its globals; charged nothing by itself */
+	AT_LOADED,  /* a library in a context; within = library */
+	AT_KERNEL,  /* owner = library */
+	AT_EXEC,    /* executable graph that allocates */
 	AT_GRAPH,
 	AT_CONTEXT,
 	AT_LIMIT, /* heap, stack or printf buffer of a context; within = its default */
