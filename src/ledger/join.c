@@ -68,6 +68,8 @@ static void write_identity(struct member *member, const struct identity *who)
 	atomic_store(&slot->denials, 0);
 	atomic_store(&slot->driver_bytes, 0);
 	atomic_store(&slot->driver_at_ns, 0);
+	atomic_store(&slot->byte_seconds, 0);
+	atomic_store(&slot->byte_seconds_at_ns, clock_now_ns());
 	for (i = 0; i < CHARGE_KINDS; i++)
 		atomic_store(&slot->kind_bytes[i], 0);
 	atomic_store(&slot->sm.want, 0);

@@ -186,6 +186,7 @@ void journal_end(const struct ledger *ledger, const struct slot_view *slot, cons
 	put_number(&line, "alive_ms",
 		   (now_ns > slot->start_ns ? now_ns - slot->start_ns : 0) / NS_PER_MS);
 	put_number(&line, "busy_ns", slot->busy_ns);
+	put_number(&line, "byte_s", slot->byte_seconds);
 	put_number(&line, "peak", slot->peak_bytes);
 	put_number(&line, "denials", slot->denials);
 	put_number(&line, "throttled_ns", slot->throttled_ns);
@@ -261,7 +262,10 @@ static void integrate(_Atomic uint64_t *byte_seconds, _Atomic uint64_t *at_ns, u
 void journal_tick(struct ledger *ledger, struct member *member, uint64_t now_ns)
 {
 	struct group *group = &ledger->file->group[member->group];
+	struct slot *slot = &ledger->file->slot[member->slot];
 
+	integrate(&slot->byte_seconds, &slot->byte_seconds_at_ns, ledger_process_used(member),
+		  now_ns);
 	integrate(&group->byte_seconds, &group->byte_seconds_at_ns, ledger_group_used(member),
 		  now_ns);
 	if (!journal_dir[0] || ledger->private_copy || !sample_is_due(ledger, now_ns))

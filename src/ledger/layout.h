@@ -136,6 +136,8 @@ struct slot {
 	_Atomic uint64_t start_ns;    /* attach time */
 	_Atomic uint64_t start_ticks; /* process start time, /proc/self/stat field 22 */
 	_Atomic uint64_t comm[2];
+	_Atomic uint64_t byte_seconds; /* accounting: integrated by the owner (journal_tick) */
+	_Atomic uint64_t byte_seconds_at_ns;
 	struct slot_sm sm __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 

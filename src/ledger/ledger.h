@@ -191,7 +191,7 @@ struct slot_view {
 	char comm[17];
 	uint64_t used_bytes, peak_bytes, cap_bytes, driver_bytes, denials;
 	uint64_t kind_bytes[CHARGE_KINDS];
-	uint64_t busy_ns, throttled_ns, launches;
+	uint64_t busy_ns, throttled_ns, launches, byte_seconds;
 	int alive;
 };
 

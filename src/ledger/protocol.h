@@ -143,6 +143,9 @@ void total_help(struct ledger_file *file, unsigned group, uint64_t total);
  * call did the last step. */
 int slot_retire(struct ledger *ledger, unsigned slot, int by_owner);
 
+/* A checked copy of slot i, which is of group g (view.c). */
+void view_slot(const struct ledger *ledger, unsigned i, unsigned g, struct slot_view *ret);
+
 /* What the slot counts for now, in granules. */
 uint64_t slot_granules(const struct ledger_file *file, unsigned slot);
 

@@ -6,6 +6,7 @@
  * No step here trusts that the slot is still the dead owner's: `op` is read first, then the owner's
  * death, and the swap of `op` fails if anybody has moved it since.
  */
+#include "ledger/journal.h"
 #include "ledger/live.h"
 #include "ledger/protocol.h"
 
@@ -72,6 +73,8 @@ int slot_retire(struct ledger *ledger, unsigned i, int by_owner)
 {
 	struct ledger_file *file = ledger->file;
 	struct slot *slot = &file->slot[i];
+	char name[GROUP_NAME_BYTES] = "";
+	struct slot_view last;
 	uint64_t op, total, next;
 	unsigned group, tries;
 
@@ -98,12 +101,18 @@ int slot_retire(struct ledger *ledger, unsigned i, int by_owner)
 			if (!retire_from_total(file, i, group, op))
 				continue;
 			next = (op | 7) ^ 7;
+			/* Before the swap: after it slot and group may be somebody else's. */
+			view_slot(ledger, i, group, &last);
+			words_load(file->group[group].name, GROUP_NAME_BYTES / 8, name);
 		}
 		ledger_test_point(21);
 		if (atomic_compare_exchange_strong_explicit(
 			    &slot->op, &op, next, memory_order_acq_rel, memory_order_acquire) &&
-		    op_is_zero(next))
+		    op_is_zero(next)) {
+			if (name[0])
+				journal_end(ledger, &last, name);
 			return 1;
+		}
 	}
 	return 0;
 }

@@ -39,7 +39,7 @@ static void view_group(const struct ledger_file *file, unsigned g, struct group_
 	ret->byte_seconds = get(&group->byte_seconds);
 }
 
-static void view_slot(const struct ledger *ledger, unsigned i, unsigned g, struct slot_view *ret)
+void view_slot(const struct ledger *ledger, unsigned i, unsigned g, struct slot_view *ret)
 {
 	const struct slot *slot = &ledger->file->slot[i];
 	unsigned kind;
@@ -66,6 +66,7 @@ static void view_slot(const struct ledger *ledger, unsigned i, unsigned g, struc
 	ret->busy_ns = get(&slot->sm.busy_ns);
 	ret->throttled_ns = get(&slot->sm.throttled_ns);
 	ret->launches = get(&slot->sm.launches);
+	ret->byte_seconds = get(&slot->byte_seconds);
 }
 
 /* A slot that counts: owned, or dead and not yet reaped. */
