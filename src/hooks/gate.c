@@ -1,6 +1,8 @@
 /* Gates; gate.h tells what they are. Only the program's own threads call the driver here. */
 #include <errno.h>
 
+#include "base/clock.h"
+#include "base/cpu.h"
 #include "hooks/capture.h"
 #include "hooks/gate.h"
 #include "hooks/hooks.h"
@@ -10,7 +12,24 @@
 #define SAMPLE_WORD  16u
 #define MARK_WORD    32u
 
+#define SAMPLE_CLOSED_MAX_NS (2 * NS_PER_MS) /* a launch call takes some 5 us */
+
 enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT, GATE_PAUSED };
+
+static void gate_lock(struct gate *gate)
+{
+	uint32_t free = 0;
+
+	while (!atomic_compare_exchange_weak(&gate->lock, &free, 1)) {
+		free = 0;
+		cpu_relax();
+	}
+}
+
+static void gate_unlock(struct gate *gate)
+{
+	atomic_store(&gate->lock, 0);
+}
 
 static int make_words(struct gate *gate, struct sched *sched)
 {
@@ -28,7 +47,7 @@ static int make_words(struct gate *gate, struct sched *sched)
 		return -ENOSYS;
 	}
 	gate->words = host;
-	atomic_store(&gate->words[SAMPLE_WORD], 0);
+	atomic_store(&gate->words[SAMPLE_WORD], gate->sample_next);
 	sched_move_words(sched, &gate->words[0], &gate->words[MARK_WORD]);
 	return 0;
 }
@@ -52,8 +71,12 @@ void gate_pause(struct gate *gate, struct sched *sched)
 {
 	uint32_t usable = GATE_USABLE;
 
-	if (atomic_compare_exchange_strong(&gate->state, &usable, GATE_PAUSED))
+	gate_lock(gate);
+	if (atomic_compare_exchange_strong(&gate->state, &usable, GATE_PAUSED)) {
+		atomic_store(&gate->words[SAMPLE_WORD], gate->sample_next);
 		sched_own_words(sched);
+	}
+	gate_unlock(gate);
 }
 
 void gate_resume(struct gate *gate, struct sched *sched, int gone)
@@ -109,6 +132,7 @@ void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
 int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)
 {
 	*ret_ticket = ++gate->sample_next;
+	atomic_store_explicit(&gate->sample_closed_ns, clock_now_ns(), memory_order_release);
 	return real.cuStreamWaitValue32_v2(stream, gate->device_words + SAMPLE_WORD * 4, *ret_ticket,
 					   CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS
 		       ? 0
@@ -118,4 +142,18 @@ int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)
 void gate_open_sample(struct gate *gate, uint32_t ticket)
 {
 	atomic_store_explicit(&gate->words[SAMPLE_WORD], ticket, memory_order_release);
+	atomic_store_explicit(&gate->sample_closed_ns, 0, memory_order_release);
+}
+
+void gate_watch(struct gate *gate, uint64_t now_ns)
+{
+	uint64_t since = atomic_load_explicit(&gate->sample_closed_ns, memory_order_acquire);
+
+	if (since == 0 || now_ns < since + SAMPLE_CLOSED_MAX_NS)
+		return;
+	gate_lock(gate);
+	if (atomic_load(&gate->state) == GATE_USABLE)
+		atomic_store_explicit(&gate->words[SAMPLE_WORD], gate->sample_next,
+				      memory_order_release);
+	gate_unlock(gate);
 }

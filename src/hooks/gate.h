@@ -24,6 +24,8 @@ struct gate {
 	CUcontext context; /* the words were made in */
 	_Atomic uint64_t waited[GATE_STREAMS]; /* stream hash << 32 | highest chunk it waits for */
 	uint32_t sample_next;
+	_Atomic uint64_t sample_closed_ns; /* since when the sample gate is closed; 0 = open */
+	_Atomic uint32_t lock;		   /* the pinned words stay while it is held */
 };
 
 /* 1 when streams can take gates. Makes the words at the first call, with the current context. */
@@ -42,6 +44,10 @@ void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark);
 
 /* Which lane of marks a stream writes to. */
 unsigned gate_lane(CUstream stream);
+
+/* Service thread: a sample gate closed for too long is opened; the launch behind it may be waiting for the device itself
+ * (it loads code), and then it would wait for ever. */
+void gate_watch(struct gate *gate, uint64_t now_ns);
 
 /* Closes the sample gate in front of what comes next; *ret_ticket opens it again. */
 int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket);

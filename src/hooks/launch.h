@@ -21,6 +21,9 @@ struct launcher {
 	uint32_t many_streams; /* counts down from LAUNCHER_MANY while all launches go to one stream */
 };
 
+/* Code was unloaded, or a context ended: function handles may mean something else from now on. */
+void launch_code_changed(void);
+
 /* Around a call that may end a context: `gone` is the one that has, gone_device the device whose primary one has (else
  * NULL and -1). Any thread. */
 void launch_pause(void);

@@ -15,6 +15,20 @@ static struct launcher *launcher_of(struct process *process, int i)
 	return attached == 1 || attached == 2 ? (struct launcher *)process->devices[i].sched : NULL;
 }
 
+void launch_code_changed(void)
+{
+	struct process *process = atomic_load(&tenant_process);
+
+	if (!process || tenant_state() != TENANT_ON)
+		return;
+	for (int i = 0; i < TENANT_DEVICES; i++) {
+		struct launcher *launcher = launcher_of(process, i);
+
+		if (launcher)
+			costs_forget(&launcher->sched.costs);
+	}
+}
+
 void launch_pause(void)
 {
 	struct process *process = atomic_load(&tenant_process);

@@ -9,6 +9,7 @@
 #include "hooks/capture.h"
 #include "hooks/context.h"
 #include "hooks/library.h"
+#include "hooks/launch.h"
 #include "hooks/local_memory.h"
 
 /* Their default sizes are in the context's own bytes. */
@@ -137,6 +138,7 @@ _Atomic(CUfunction) local_memory_seen[LOCAL_MEMORY_SEEN];
 
 void local_memory_forget(void)
 {
+	launch_code_changed();
 	for (unsigned i = 0; i < LOCAL_MEMORY_SEEN; i++)
 		atomic_store_explicit(&local_memory_seen[i], NULL, memory_order_relaxed);
 }

@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "driver/loader.h"
 #include "hooks/hooks.h"
+#include "hooks/launch.h"
 #include "hooks/process.h"
 #include "ledger/journal.h"
 #include "hooks/books.h"
-#include "sched/sched.h"
 
 #define HOUSEKEEPING_NS (100 * NS_PER_MS) /* limits, pending charges, journal */
 #define TIMER_SLACK_NS	1000ul		  /* ends of turns are looked for every 25 us */
@@ -78,6 +78,7 @@ static uint64_t round_of_seats(struct process *process, uint64_t now, int housek
 		tenant_wake(device, wake);
 		if (at && at < next)
 			next = at;
+		gate_watch(&((struct launcher *)device->sched)->gate, now);
 		if (housekeeping) {
 			member_refresh(&device->member);
 			journal_tick(&device->ledger, &device->member, now);

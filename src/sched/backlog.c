@@ -50,13 +50,14 @@ int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
 	uint64_t busy_until = LOAD(&sched->slot_sm->busy_until_ns);
 	uint64_t begin = busy_until > now_ns ? busy_until : now_ns;
 	uint64_t end = now_ns + turn_ahead_ns(&sched->turns, now_ns), room, paid = 0;
-	uint32_t open = LOAD(sched->open);
+	uint32_t open;
 	int all;
 
 	if (until && until < end)
 		end = until;
 	room = end > begin ? end - begin : 0;
 	sched_lock(sched);
+	open = LOAD(sched->open);
 	while (open != sched->chunk && paid < room) {
 		uint32_t at = ++open % SCHED_CHUNKS;
 

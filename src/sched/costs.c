@@ -32,6 +32,23 @@ struct cost *costs_find(struct costs *costs, uint64_t key)
 	return &costs->entries[COSTS_ENTRIES - 1];
 }
 
+void costs_forget(struct costs *costs)
+{
+	for (uint32_t i = 0; i < COSTS_ENTRIES; i++) {
+		struct cost *cost = &costs->entries[i];
+
+		if (!atomic_load_explicit(&cost->key, memory_order_relaxed))
+			continue;
+		atomic_store_explicit(&cost->countdown, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->mean_ns, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->samples, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->guessed, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->unknown, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->key, 0, memory_order_release);
+	}
+}
+
 /* Timing a launch costs some 5 us of host and device time: spend at most a quarter of a percent on it. */
 static uint32_t sample_gap(uint64_t mean_ns, uint32_t samples)
 {

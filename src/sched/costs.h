@@ -6,7 +6,7 @@
  * the running mean (docs/sm-time.md has the measured error: within 3 points of the device for five programs).
  * Long kernels are all timed, and their charge is corrected to the measured value.
  *
- * Private memory of one process, one table per device. Any thread; entries never move or go away.
+ * Private memory of one process, one table per device. Any thread; entries never move.
  */
 #ifndef CUOTA_SCHED_COSTS_H
 #define CUOTA_SCHED_COSTS_H
@@ -41,6 +41,12 @@ struct costs {
 
 /* The entry for a key (never 0), made at the first call; the last entry serves all when the table is full. */
 struct cost *costs_find(struct costs *costs, uint64_t key);
+
+/*
+ * Functions or contexts are gone: their handles may come to mean other functions, whose first launch loads code. Everything is
+ * learnt anew. Pointers to entries stay valid.
+ */
+void costs_forget(struct costs *costs);
 
 /* What to charge for one launch now. Cheap: a load and a decrement. *ret_sample = 1 when it should be timed. */
 uint64_t cost_launch(struct cost *cost, int *ret_sample);
