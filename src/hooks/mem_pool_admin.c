@@ -29,6 +29,13 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		return result;
 	if (poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		tenant = tenant_of_device(poolProps->location.id);
+#if CUDA_VERSION >= 13000
+	/* Managed memory without a preference may be on any device: it counts where it was made. */
+	if (poolProps->location.type == CU_MEM_LOCATION_TYPE_NONE) {
+		tenant = tenant_of_current();
+		tenant = tenant ? tenant : tenant_of_device(0);
+	}
+#endif
 	if (tenant)
 		mem_pool_of(memory, *pool, tenant);
 	else

@@ -107,6 +107,8 @@ void mem_sparse_ended(struct memory *memory, uint64_t within)
 
 /* ---- multicast: the object itself is no memory, what is bound to it stays ---------------------------- */
 
+#if CUDA_VERSION >= 12010
+
 static uint64_t binding_name(CUmemGenericAllocationHandle multicast, size_t offset, uint64_t memory)
 {
 	struct {
@@ -179,3 +181,5 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, 
 	}
 	return result;
 }
+
+#endif

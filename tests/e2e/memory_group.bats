@@ -210,6 +210,22 @@ two()
 	used_within B 0 3
 }
 
+# FRK-1
+@test "a forked child charges nothing and gives nothing back, whatever it tries" {
+	start A CUOTA_MEM=8G
+	ok A ctx 0
+	ok A alloc x 1G
+	say A forked free x
+	[ "$answer" != 2 ]
+	say A forked alloc y 1G
+	say A forked ctx 0
+	say A forked info
+	used_is A 1024
+	refused A alloc z 8G
+	ok A free x
+	used_is A 0
+}
+
 @test "pools that gave memory back are seen by the rest of the group after a synchronise" {
 	two CUOTA_MEM=1G
 	ok A async x 768M

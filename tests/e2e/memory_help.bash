@@ -104,10 +104,10 @@ used()
 used_is()
 {
 	used "$1" || return 1
-	[ "$answer" -ge "$2" ] && [ "$answer" -le $(($2 + 1)) ] || {
+	if [ "$answer" -lt "$2" ] || [ "$answer" -gt $(($2 + 1)) ]; then
 		echo "$1 uses $answer MiB, not $2"
 		return 1
-	}
+	fi
 }
 
 # used_within A 64 SECONDS: becomes so, at the latest then.

@@ -9,7 +9,7 @@
  *	retain NAME ADDRESS | array NAME BYTES | endarray NAME | mipmap NAME BYTES | endmipmap NAME | limit WHICH BYTES
  *	module NAME BYTES | endmodule NAME | graph NAME BYTES | launch NAME | endgraph NAME | graphtrim
  *	send HANDLE SOCKET | receive NAME SOCKET | ipcget NAME | ipcopen NAME HEX | ipcclose NAME
- *	info | total DEVICE | sync | thread COMMAND... | times COUNT COMMAND...
+ *	info | total DEVICE | sync | thread COMMAND... | forked COMMAND... | times COUNT COMMAND...
  */
 #include "script.h"
 
@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct name {
 	char text[32];
@@ -74,6 +76,14 @@ static void run(int argc, char **argv)
 
 		pthread_create(&thread, NULL, on_thread, &errand);
 		pthread_join(thread, NULL);
+	} else if (!strcmp(argv[0], "forked") && argc > 1) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			run(argc - 1, argv + 1);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
 	} else if (!strcmp(argv[0], "times") && argc > 2) {
 		for (int i = atoi(argv[1]); i > 0; i--)
 			run(argc - 2, argv + 2);
