@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH	  4 /* kernels in flight */
+#define DEPTH	  16 /* kernels in flight: a busy host must not starve the device */
 #define MIB	  (1u << 20)
 #define ALLOC_MAX 65536
 

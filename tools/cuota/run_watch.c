@@ -29,6 +29,7 @@
 #define TREE_MAX      512
 #define REPORTED_MAX  64
 #define JOIN_GRACE_NS (3 * NS_PER_S)
+#define LOOK_AGAIN_NS (15 * NS_PER_S)
 
 struct watch {
 	pid_t root;
@@ -41,7 +42,7 @@ struct watch {
 	unsigned reported_count;
 	struct {
 		pid_t pid;
-		uint64_t start_ticks, since_ns;
+		uint64_t start_ticks, look_ns; /* when to ask the driver about it */
 		int told;
 	} seen[REPORTED_MAX];
 };
@@ -190,7 +191,7 @@ static unsigned entry_of(struct watch *w, const struct process *process)
 	if (i < REPORTED_MAX) {
 		w->seen[i].pid = process->pid;
 		w->seen[i].start_ticks = process->start_ticks;
-		w->seen[i].since_ns = clock_now_ns();
+		w->seen[i].look_ns = clock_now_ns() + JOIN_GRACE_NS;
 		w->seen[i].told = 0;
 		w->reported_count++;
 	}
@@ -217,8 +218,11 @@ static void check_process(struct watch *w, pid_t pid, const pid_t *tree, unsigne
 			 "do?)\n",
 			 process.comm, (int)pid);
 	} else {
-		if (clock_now_ns() - w->seen[i].since_ns < JOIN_GRACE_NS ||
-		    has_joined(w, &process) || !on_device(pid))
+		/* Some have the driver loaded for hours and never use it: starting NVML is not free. */
+		if (clock_now_ns() < w->seen[i].look_ns || has_joined(w, &process))
+			return;
+		w->seen[i].look_ns = clock_now_ns() + LOOK_AGAIN_NS;
+		if (!on_device(pid))
 			return;
 		snprintf(text, sizeof(text),
 			 "cuota run: WARNING: %s (pid %d) uses the GPU WITHOUT a quota: "
