@@ -151,6 +151,12 @@ teardown() { cli_teardown; }
 	grep -q "runs WITHOUT a quota" "$DIR/piped"
 }
 
+@test "a program that has the library but lost its variables is told of" {
+	touch "$DIR/go"
+	run "$CUOTA" run --mem 2G --group lost -- env -u CUOTA_MEM -u CUOTA_GROUP "$TENANT" run 1000000 5 100 "$DIR/ready" "$DIR/go"
+	[[ $output == *"WARNING: tenant "*" uses the GPU WITHOUT a quota"*"has not joined group lost"* ]]
+}
+
 @test "a program under its quota is told nothing" {
 	touch "$DIR/go"
 	run "$CUOTA" run --mem 2G -- "$TENANT" run 1000000 2 100 "$DIR/ready" "$DIR/go"
