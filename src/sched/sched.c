@@ -80,6 +80,7 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
+	STORE(&sched->slot_sm->paid_ns, now_ns);
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
 			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);

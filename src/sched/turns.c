@@ -135,6 +135,27 @@ static void start_after(const struct turns *turns, unsigned last, uint64_t now_n
 		STORE(&mine->busy_until_ns, start);
 }
 
+/*
+ * The lease of a holder whom nobody asks just now: none when it has the device for itself; but a competitor that was
+ * there a moment ago may only rest (for its cap, or between two bursts), and a queue without bounds would be in its
+ * way, and its samples would hold the holder's kernels, when it comes back.
+ */
+static uint64_t quiet_lease(const struct turns *turns, uint64_t now_ns)
+{
+	uint64_t asked = LOAD(&turns->file->turn.contended_ns);
+
+	return asked && asked <= now_ns && now_ns - asked < TURN_MEMORY_NS ? now_ns + TURN_QUANTUM_NS : 0;
+}
+
+/* We ask for what another has, or had a moment ago. */
+static void note_contention(const struct turns *turns, unsigned holder, uint64_t now_ns)
+{
+	if (holder == NOBODY || holder == turns->slot)
+		return;
+	if (LOAD(&turns->file->slot[holder].sm.busy_until_ns) + TURN_MEMORY_NS > now_ns)
+		STORE(&turns->file->turn.contended_ns, now_ns);
+}
+
 static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64_t *ret_word)
 {
 	struct turn *turn = &turns->file->turn;
@@ -147,7 +168,7 @@ static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64
 	start_after(turns, owner_slot(old), now_ns);
 	STORE(&turn->since_ns, now_ns);
 	STORE(&turn->until_ns, first_in_line(turns, NOBODY) != NOBODY ? now_ns + TURN_QUANTUM_NS
-								      : 0);
+								      : quiet_lease(turns, now_ns));
 	set_present(turns, turns->slot);
 	atomic_fetch_add_explicit(&turn->switches, 1, memory_order_relaxed);
 	*ret_word = word;
@@ -206,9 +227,13 @@ static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
 /* The lease is over: goes on if the holder comes before everybody who waits; anybody may say so. */
 static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t until, uint64_t now_ns)
 {
+	const struct slot_sm *sm = &turns->file->slot[holder].sm;
 	struct turn *turn = &turns->file->turn;
 
-	if (LOAD(&turns->file->slot[holder].sm.resting) || first_in_line(turns, holder) != holder)
+	/* One whose work hangs is first in line for ever: what it waits for may be ours to run. */
+	if (LOAD(&sm->unsure) && LOAD(&sm->paid_ns) < LOAD(&turn->since_ns))
+		return 0;
+	if (LOAD(&sm->resting) || first_in_line(turns, holder) != holder)
 		return 0;
 	if (atomic_compare_exchange_strong(&turn->until_ns, &until, now_ns + TURN_QUANTUM_NS)) {
 		STORE(&turn->since_ns, now_ns);
@@ -273,6 +298,7 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 
 	*ret_wake = 0;
 	note_priority(turns, now_ns);
+	note_contention(turns, holder, now_ns);
 	if (holder == turns->slot) {
 		if (!turn_must_yield(turns, now_ns, ret_wake)) {
 			*ret_word = word;
@@ -315,7 +341,8 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 		return 0;
 	first = first_in_line(turns, NOBODY);
 	if (first == NOBODY) {
-		atomic_compare_exchange_strong(&turn->until_ns, &until, 0);
+		if (atomic_compare_exchange_strong(&turn->until_ns, &until, quiet_lease(turns, now_ns)))
+			STORE(&turn->since_ns, now_ns);
 		return 0; /* nobody asks any more */
 	}
 	if (lease_goes_on(turns, turns->slot, until, now_ns))

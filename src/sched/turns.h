@@ -31,6 +31,7 @@
 #define TURN_AHEAD_NS	     1000000ull	 /* work the holder may have queued while others want the device */
 #define TURN_AHEAD_HIGH_NS   300000ull	 /* and next to a group of higher priority, gates or not */
 #define TURN_HIGH_NS	     200000000ull /* it counts as being there for so long after it last asked */
+#define TURN_MEMORY_NS	     300000000ull /* leases go on for so long after somebody last asked: he may only rest */
 #define TURN_POLL_NS	     40000ull	 /* a waiter looks this often once the end is due */
 #define TURN_SWITCH_NS	     140000ull	 /* what the driver needs to change contexts: our work starts later */
 #define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */

@@ -217,13 +217,15 @@ START_TEST(a_lease_is_renewed_while_the_holder_comes_first)
 }
 END_TEST
 
-START_TEST(a_holder_whom_nobody_waits_for_any_more_has_no_lease)
+START_TEST(a_holder_keeps_leases_while_who_asked_may_only_rest_and_has_none_after)
 {
 	pair();
 	holds(0);
 	takes(1, START);
 	turn_forget(&turns[1]);
 	ck_assert(!turn_must_yield(&turns[0], START + 10 * MS, &wake));
+	ck_assert_uint_eq(atomic_load(&ledger.file->turn.until_ns), START + 20 * MS);
+	ck_assert(!turn_must_yield(&turns[0], START + TURN_MEMORY_NS + 10 * MS, &wake));
 	ck_assert_uint_eq(atomic_load(&ledger.file->turn.until_ns), 0);
 }
 END_TEST
@@ -494,7 +496,7 @@ int main(void)
 		tcase,
 		work_that_does_not_end_is_shared_with_the_next_ten_milliseconds_past_the_lease);
 	tcase_add_test(tcase, a_lease_is_renewed_while_the_holder_comes_first);
-	tcase_add_test(tcase, a_holder_whom_nobody_waits_for_any_more_has_no_lease);
+	tcase_add_test(tcase, a_holder_keeps_leases_while_who_asked_may_only_rest_and_has_none_after);
 	tcase_add_test(tcase, a_higher_priority_comes_first_whatever_it_has_had);
 	tcase_add_test(tcase, a_higher_priority_gets_the_device_half_a_millisecond_after_it_asks);
 	tcase_add_test(tcase, between_groups_the_least_busy_per_weight_comes_first);
