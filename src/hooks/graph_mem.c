@@ -7,6 +7,7 @@
  */
 #include "hooks/graph_mem.h"
 
+#include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
 #include "memory/arena.h"
 
@@ -74,10 +75,23 @@ void graph_mem_refresh(struct memory *memory, struct device_tenant *tenant, int 
 
 struct demand {
 	uint64_t bytes;
+	CUresult frames; /* out of memory when a kernel's frame does not fit */
 	int device; /* of its nodes; -1 none. Several devices: the first one's (see docs/memory.md) */
 };
 
 static void add_graph(CUgraph graph, struct demand *demand, unsigned depth);
+
+/* Its frame is memory too, from the first launch on. */
+static void add_kernel(CUgraphNode node, struct demand *demand)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 params;
+
+	if (demand->frames != CUDA_SUCCESS || !real.cuGraphKernelNodeGetParams_v2 ||
+	    real.cuGraphKernelNodeGetParams_v2(node, &params) != CUDA_SUCCESS)
+		return;
+	demand->frames =
+		local_memory_before_launch(params.func ? params.func : (CUfunction)params.kern);
+}
 
 static void add_node(CUgraphNode node, struct demand *demand, unsigned depth)
 {
@@ -87,6 +101,8 @@ static void add_node(CUgraphNode node, struct demand *demand, unsigned depth)
 
 	if (real.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
 		return;
+	if (type == CU_GRAPH_NODE_TYPE_KERNEL)
+		add_kernel(node, demand);
 	if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth &&
 	    real.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
 		add_graph(child, demand, depth - 1);
@@ -118,7 +134,7 @@ static void add_graph(CUgraph graph, struct demand *demand, unsigned depth)
 
 static struct demand demand_of(CUgraph graph)
 {
-	struct demand demand = {0, -1};
+	struct demand demand = {0, CUDA_SUCCESS, -1};
 
 	if (real.cuGraphGetNodes && real.cuGraphNodeGetType && real.cuGraphMemAllocNodeGetParams &&
 	    real.cuGraphChildGraphNodeGetGraph)
@@ -146,6 +162,10 @@ static CUresult instantiated(CUgraphExec *exec, CUgraph graph, CUresult result)
 	if (!memory)
 		return result;
 	demand = demand_of(graph);
+	if (demand.frames != CUDA_SUCCESS) {
+		real.cuGraphExecDestroy(*exec);
+		return demand.frames;
+	}
 	if (demand.device >= 0 && demand.device < TENANT_DEVICES)
 		remember(memory, *exec, &demand);
 	return result;

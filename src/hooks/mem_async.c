@@ -49,6 +49,7 @@ static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
 	while (ledger_room(c->pool->member) < growth && mem_give_up(&want, attempt++))
 		want.bytes = growth = pool_growth(c->pool, c->call.asked_bytes);
 	c->call.hold = (struct hold){.member = c->pool->member, .kind = CHARGE_POOL};
+	c->call.refusal = (struct refusal){0};
 	if (growth && pool_hold(c->pool, growth, &c->call.refusal)) {
 		mem_refuse(&c->call);
 		return MEM_REFUSED;
@@ -129,6 +130,8 @@ static CUresult pool_end_call(struct pool_call *c, CUresult result, CUdeviceptr 
 	}
 	if (before == 1 && !(old.flags & CHARGE_FREED))
 		mem_leave(c->call.memory, &old);
+	if (before < 0)
+		c->call.refusal = (struct refusal){0}; /* no memory of our own */
 	if (before < 0 || mem_pool_refresh(c->pool, c->held, &c->call.refusal)) {
 		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
 		if (before < 0)

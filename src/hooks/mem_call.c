@@ -92,6 +92,7 @@ static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64
 static enum mem_begin seat_on(struct mem_call *call, CUdevice device)
 {
 	call->tenant = tenant_of_device(device);
+	call->refusal = (struct refusal){.asked_bytes = call->asked_bytes};
 	if (call->tenant)
 		return MEM_HELD;
 	return tenant_refused(device) ? MEM_REFUSED : MEM_PASS;

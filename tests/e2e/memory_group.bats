@@ -226,6 +226,17 @@ two()
 	used_is A 0
 }
 
+@test "an exporter that frees what another has open through an IPC handle stays charged for it" {
+	two CUOTA_MEM=8G
+	ok A alloc x 1G
+	ok A ipcget x
+	ok B ipcopen y "${answer#0 }"
+	say A free x
+	used_is A 1024
+	ok B ipcclose y
+	used_within A 0 3
+}
+
 @test "pools that gave memory back are seen by the rest of the group after a synchronise" {
 	two CUOTA_MEM=1G
 	ok A async x 768M
