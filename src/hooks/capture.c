@@ -39,10 +39,10 @@ int capture_holds(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-#define BODY(symbol, params, args)                                                                 \
-	CUresult symbol params                                                                     \
-	{                                                                                          \
-		return began(real.symbol args);                                                    \
+#define BODY(symbol, params, args) \
+	CUresult symbol params \
+	{ \
+		return began(real.symbol args); \
 	}
 
 BODY(cuStreamBeginCapture, (CUstream stream), (stream))
@@ -51,12 +51,12 @@ BODY(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stre
 BODY(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
 #if CUDA_VERSION >= 12030
 BODY(cuStreamBeginCaptureToGraph,
-     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode),
+     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+      size_t count, CUstreamCaptureMode mode),
      (stream, graph, dependencies, edges, count, mode))
 BODY(cuStreamBeginCaptureToGraph_ptsz,
-     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode),
+     (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+      size_t count, CUstreamCaptureMode mode),
      (stream, graph, dependencies, edges, count, mode))
 #endif
 

@@ -15,7 +15,8 @@ int capture_holds(CUstream stream);
 /* 1 when a call on this stream only records. One load while nothing is captured. */
 static inline int capture_is_on(CUstream stream)
 {
-	return atomic_load_explicit(&captures_active, memory_order_relaxed) && capture_holds(stream);
+	return atomic_load_explicit(&captures_active, memory_order_relaxed) &&
+	       capture_holds(stream);
 }
 
 #endif

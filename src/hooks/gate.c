@@ -8,9 +8,9 @@
 #include "hooks/hooks.h"
 #include "sched/sched.h"
 
-#define WORDS_BYTES  4096u
-#define SAMPLE_WORD  16u
-#define MARK_WORD    32u
+#define WORDS_BYTES 4096u
+#define SAMPLE_WORD 16u
+#define MARK_WORD   32u
 
 #define SAMPLE_CLOSED_MAX_NS (2 * NS_PER_MS) /* a launch call takes some 5 us */
 
@@ -40,7 +40,8 @@ static int make_words(struct gate *gate, struct sched *sched)
 	    real.cuCtxGetCurrent(&gate->context) != CUDA_SUCCESS)
 		return -ENOSYS;
 	if (real.cuMemHostAlloc(&host, WORDS_BYTES,
-				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) !=
+	    CUDA_SUCCESS)
 		return -ENOMEM;
 	if (real.cuMemHostGetDevicePointer_v2(&gate->device_words, host, 0) != CUDA_SUCCESS) {
 		real.cuMemFreeHost(host);
@@ -87,7 +88,8 @@ void gate_resume(struct gate *gate, struct sched *sched, int gone)
 		sched_move_words(sched, &gate->words[0], &gate->words[MARK_WORD]);
 	for (unsigned i = 0; gone && i < GATE_STREAMS; i++)
 		atomic_store(&gate->waited[i], 0);
-	atomic_store_explicit(&gate->state, gone ? GATE_UNTRIED : GATE_USABLE, memory_order_release);
+	atomic_store_explicit(&gate->state, gone ? GATE_UNTRIED : GATE_USABLE,
+			      memory_order_release);
 }
 
 /* The per-thread default stream is one handle for many streams: told apart by the thread's errno. */
@@ -125,7 +127,8 @@ unsigned gate_lane(CUstream stream)
 
 void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
 {
-	real.cuStreamWriteValue32_v2(stream, gate->device_words + (MARK_WORD + gate_lane(stream)) * 4, mark,
+	real.cuStreamWriteValue32_v2(stream,
+				     gate->device_words + (MARK_WORD + gate_lane(stream)) * 4, mark,
 				     CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
@@ -133,8 +136,8 @@ int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)
 {
 	*ret_ticket = ++gate->sample_next;
 	atomic_store_explicit(&gate->sample_closed_ns, clock_now_ns(), memory_order_release);
-	return real.cuStreamWaitValue32_v2(stream, gate->device_words + SAMPLE_WORD * 4, *ret_ticket,
-					   CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS
+	return real.cuStreamWaitValue32_v2(stream, gate->device_words + SAMPLE_WORD * 4,
+					   *ret_ticket, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS
 		       ? 0
 		       : -1;
 }

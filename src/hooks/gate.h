@@ -18,10 +18,10 @@ struct sched;
 #define GATE_STREAMS 64u
 
 struct gate {
-	_Atomic uint32_t state; /* 0 untried, 1 being made, 2 usable, 3 not to be had here */
+	_Atomic uint32_t state;	 /* 0 untried, 1 being made, 2 usable, 3 not to be had here */
 	_Atomic uint32_t *words; /* pinned: turns, samples, lanes of marks, a cache line apart */
 	CUdeviceptr device_words;
-	CUcontext context; /* the words were made in */
+	CUcontext context;		       /* the words were made in */
 	_Atomic uint64_t waited[GATE_STREAMS]; /* stream hash << 32 | highest chunk it waits for */
 	uint32_t sample_next;
 	_Atomic uint64_t sample_closed_ns; /* since when the sample gate is closed; 0 = open */

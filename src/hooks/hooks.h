@@ -10,7 +10,8 @@
 
 #include "driver/real.h"
 
-#define HOOK(symbol, family) extern __typeof__(symbol) symbol __attribute__((visibility("default")));
+#define HOOK(symbol, family) \
+	extern __typeof__(symbol) symbol __attribute__((visibility("default")));
 #include "hooks/hooks.def"
 #undef HOOK
 

@@ -17,7 +17,7 @@
 #include "hooks/local_memory.h"
 #include "hooks/process.h"
 
-#define UNKNOWN_MAX	4u		  /* launches of a kind never timed that may be under way under a cap */
+#define UNKNOWN_MAX	4u /* launches of a kind never timed that may be under way under a cap */
 #define UNKNOWN_WAIT_NS (100 * NS_PER_MS) /* then each waits at most so long for the first sample */
 
 struct launching {
@@ -28,7 +28,7 @@ struct launching {
 	CUstream stream;
 	uint64_t charged_ns;
 	int want_sample;
-	int ungated; /* one of several launches that wait for each other: no gate in the stream */
+	int ungated;   /* one of several launches that wait for each other: no gate in the stream */
 	uint32_t mark; /* for the stream to write after the launch; 0 = none */
 };
 
@@ -136,8 +136,8 @@ static int launch_slow(struct launching *l, int flows)
 		gated = admit(l);
 	if (l->want_sample) {
 		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
-					 l->stream, l->cost, l->charged_ns,
-					 gated || l->ungated, launcher->many_streams != 0);
+					 l->stream, l->cost, l->charged_ns, gated || l->ungated,
+					 launcher->many_streams != 0);
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
@@ -200,32 +200,32 @@ static inline CUresult frame_of_graph(CUgraphExec exec)
 	return CUDA_SUCCESS;
 }
 
-#define frame_fits(what)                                                                           \
-	_Generic((what), CUgraphExec: frame_of_graph, default: frame_of_function)(what)
+#define frame_fits(what) \
+	_Generic((what), CUgraphExec : frame_of_graph, default : frame_of_function)(what)
 
 /*
  * With no quota a wrapper is two loads, a compare and a jump: the body below is a function of its own, so that the
  * driver's call can reuse the arguments where they are.
  */
-#define WITHOUT_QUOTA(symbol, args)                                                                \
-	do {                                                                                       \
-		if (tenant_is_off())                                                               \
-			return real.symbol args;                                                   \
+#define WITHOUT_QUOTA(symbol, args) \
+	do { \
+		if (tenant_is_off()) \
+			return real.symbol args; \
 	} while (0)
 
-#define LAUNCH(call, function, shape, stream, per_thread)                                          \
-	do {                                                                                       \
-		struct launching l_;                                                               \
-		CUresult rc_ = frame_fits(function);                                               \
-                                                                                                   \
-		if (rc_ != CUDA_SUCCESS)                                                           \
-			return rc_;                                                                \
-		l_.ungated = 0;                                                                    \
-		if (!launch_begin(&l_, function, shape, stream, per_thread))                       \
-			return call;                                                               \
-		rc_ = call;                                                                        \
-		launch_end(&l_, rc_);                                                              \
-		return rc_;                                                                        \
+#define LAUNCH(call, function, shape, stream, per_thread) \
+	do { \
+		struct launching l_; \
+		CUresult rc_ = frame_fits(function); \
+\
+		if (rc_ != CUDA_SUCCESS) \
+			return rc_; \
+		l_.ungated = 0; \
+		if (!launch_begin(&l_, function, shape, stream, per_thread)) \
+			return call; \
+		rc_ = call; \
+		launch_end(&l_, rc_); \
+		return rc_; \
 	} while (0)
 
 typedef __typeof__(cuLaunchKernel) kernel_call;
@@ -257,7 +257,8 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, uns
 			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			     CUstream stream, void **params, void **extra)
 {
-	WITHOUT_QUOTA(cuLaunchKernel_ptsz, (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
+	WITHOUT_QUOTA(cuLaunchKernel_ptsz,
+		      (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
 	return launch_kernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra,
 			     real.cuLaunchKernel_ptsz, 1);
 }
@@ -301,7 +302,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int g
 				   unsigned int bx, unsigned int by, unsigned int bz,
 				   unsigned int shared, CUstream stream, void **params)
 {
-	WITHOUT_QUOTA(cuLaunchCooperativeKernel, (f, gx, gy, gz, bx, by, bz, shared, stream, params));
+	WITHOUT_QUOTA(cuLaunchCooperativeKernel,
+		      (f, gx, gy, gz, bx, by, bz, shared, stream, params));
 	return launch_cooperative(f, gx, gy, gz, bx, by, bz, shared, stream, params,
 				  real.cuLaunchCooperativeKernel, 0);
 }
@@ -353,7 +355,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned
 	uint64_t begun = 0;
 	CUresult rc;
 
-	for (unsigned i = 0; list && i < count && i < TENANT_DEVICES && tenant_state() == TENANT_ON; i++)
+	for (unsigned i = 0; list && i < count && i < TENANT_DEVICES && tenant_state() == TENANT_ON;
+	     i++)
 		if (multi_device_begin(&launching[i], &list[i]))
 			begun |= 1ull << i;
 	rc = real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);

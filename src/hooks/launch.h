@@ -18,7 +18,8 @@ struct launcher {
 	struct sampler sampler;
 	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */
 	CUstream last_stream;
-	uint32_t many_streams; /* counts down from LAUNCHER_MANY while all launches go to one stream */
+	uint32_t
+		many_streams; /* counts down from LAUNCHER_MANY while all launches go to one stream */
 };
 
 /* Code was unloaded, or a context ended: function handles may mean something else from now on. */

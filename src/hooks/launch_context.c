@@ -10,7 +10,8 @@
 
 static struct launcher *launcher_of(struct process *process, int i)
 {
-	uint32_t attached = atomic_load_explicit(&process->devices[i].attached, memory_order_acquire);
+	uint32_t attached =
+		atomic_load_explicit(&process->devices[i].attached, memory_order_acquire);
 
 	return attached == 1 || attached == 2 ? (struct launcher *)process->devices[i].sched : NULL;
 }

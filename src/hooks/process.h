@@ -27,7 +27,8 @@ struct process {
 	_Atomic uint32_t state; /* enum tenant_state */
 	_Atomic uint32_t start_lock, seat_lock;
 	pid_t pid; /* 0 when the kernel wipes this mapping on fork */
-	struct device_tenant *_Atomic only; /* the seat, while there is exactly one: read at every launch */
+	struct device_tenant
+		*_Atomic only; /* the seat, while there is exactly one: read at every launch */
 	struct config config;
 	struct policy *policy;
 	char dir[PATH_MAX];

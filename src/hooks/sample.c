@@ -37,7 +37,8 @@ static struct sample *claim(struct sampler *sampler, CUcontext context)
 
 		if (!atomic_compare_exchange_strong(&virgin->state, &free, SAMPLE_FILLING))
 			return NULL;
-		if (virgin->context == NULL && real.cuEventCreate(&virgin->before, 0) == CUDA_SUCCESS) {
+		if (virgin->context == NULL &&
+		    real.cuEventCreate(&virgin->before, 0) == CUDA_SUCCESS) {
 			if (real.cuEventCreate(&virgin->after, 0) == CUDA_SUCCESS) {
 				virgin->context = context;
 				return virgin;
@@ -58,8 +59,8 @@ static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, s
 }
 
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
-			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate,
-			    int many_streams)
+			    CUstream stream, struct cost *cost, uint64_t charged_ns,
+			    int behind_gate, int many_streams)
 {
 	struct sample *sample;
 	uint32_t unlocked = 0;

@@ -15,9 +15,9 @@
 #include "hooks/gate.h"
 #include "sched/costs.h"
 
-#define SAMPLE_EVENT_NS	    2690u   /* what the pair itself adds (H200, driver 580) */
+#define SAMPLE_EVENT_NS	   2690u    /* what the pair itself adds (H200, driver 580) */
 #define SAMPLE_GATE_MAX_NS 3000000u /* beyond this the idle stream's error does not matter */
-#define SAMPLES		    64u
+#define SAMPLES		   64u
 
 struct sample {
 	_Atomic uint32_t state; /* 0 free, 1 being filled, 2 on the device, 3 being read */
@@ -37,8 +37,8 @@ struct sampler {
 
 /* Before the launch: NULL when it cannot be timed now. `behind_gate`: the stream waits for a turn already. */
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
-			    CUstream stream, struct cost *cost, uint64_t charged_ns, int behind_gate,
-			    int many_streams);
+			    CUstream stream, struct cost *cost, uint64_t charged_ns,
+			    int behind_gate, int many_streams);
 
 /* After the launch call. */
 void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sample, CUstream stream,

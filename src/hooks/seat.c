@@ -35,8 +35,8 @@ static int device_uuid(CUdevice device, char ret_uuid[UUID_TEXT_BYTES])
 	b = (const unsigned char *)uuid.bytes;
 	snprintf(ret_uuid, UUID_TEXT_BYTES,
 		 "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 strstr(name, " MIG ") ? "MIG" : "GPU", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7],
-		 b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+		 strstr(name, " MIG ") ? "MIG" : "GPU", b[0], b[1], b[2], b[3], b[4], b[5], b[6],
+		 b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 	return 0;
 }
 
@@ -70,8 +70,8 @@ static int contexts_overlap(CUdevice device)
 
 	if (!real.cuDeviceGetExecAffinitySupport)
 		return 0;
-	if (real.cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device) !=
-	    CUDA_SUCCESS)
+	if (real.cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT,
+						device) != CUDA_SUCCESS)
 		return 0;
 	return supported;
 }
@@ -112,11 +112,13 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 	    real.cuDeviceTotalMem_v2(&total, device->device) != CUDA_SUCCESS)
 		return SEAT_NONE;
 	device->device_bytes = total;
-	device->asked = config_quota(&process->config, (unsigned)device->ordinal, device->uuid, total);
+	device->asked =
+		config_quota(&process->config, (unsigned)device->ordinal, device->uuid, total);
 	device->ceiling = tenant_ceiling(device->uuid, total);
 	if (open_ledger(process, device, &err) != 0) {
 		if (process->config.strict) {
-			log_must("%s: no ledger, and CUOTA_STRICT is set: %s", device->uuid, err.text);
+			log_must("%s: no ledger, and CUOTA_STRICT is set: %s", device->uuid,
+				 err.text);
 			return SEAT_REFUSED;
 		}
 		log_must("%s: no ledger: caps hold within this process alone: %s", device->uuid,

@@ -27,7 +27,8 @@
 
 /* pthread_create lives in libc or libpthread, depending on the C library: found at run time, since libcuda
  * itself needs it and has loaded it, so that our own file asks for no new symbol. */
-typedef int thread_create(unsigned long *thread, const void *attr, void *(*body)(void *), void *arg);
+typedef int thread_create(unsigned long *thread, const void *attr, void *(*body)(void *),
+			  void *arg);
 typedef int thread_detach(unsigned long thread);
 
 static void join_if_asked(struct process *process)
@@ -58,7 +59,8 @@ static void tend(struct device_tenant *device)
 	struct error err = {""};
 
 	if (member_tend(&device->member, &err) != 0)
-		log_line(LOG_WARN, "%s: the seat in the ledger is lost: %s", device->uuid, err.text);
+		log_line(LOG_WARN, "%s: the seat in the ledger is lost: %s", device->uuid,
+			 err.text);
 	sched_rebind(device->sched);
 }
 

@@ -35,7 +35,7 @@ struct device_tenant {
 	struct ledger ledger;
 	struct member member;
 	struct sched *sched;
-	uint64_t context_bytes; /* what a bare context costs here: measured or default */
+	uint64_t context_bytes;	   /* what a bare context costs here: measured or default */
 	_Atomic uint32_t attached; /* 0 not yet, 1 joined, 2 joined a private ledger, 3 refused */
 };
 
@@ -60,8 +60,8 @@ static inline enum tenant_state tenant_state(void)
 	struct process *process = atomic_load_explicit(&tenant_process, memory_order_acquire);
 
 	if (process) {
-		uint32_t state = atomic_load_explicit((_Atomic uint32_t *)process,
-						      memory_order_acquire);
+		uint32_t state =
+			atomic_load_explicit((_Atomic uint32_t *)process, memory_order_acquire);
 
 		if (state != TENANT_UNKNOWN)
 			return (enum tenant_state)state;

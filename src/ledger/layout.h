@@ -104,7 +104,7 @@ struct slot_sm {
 	_Atomic uint32_t unsure;  /* work is under way whose end a mark will tell */
 	_Atomic uint32_t resting; /* waits for its cap: takes no more of its turn */
 	uint32_t pad0;
-	_Atomic uint64_t paid_ns;    /* when work was last handed to the device */
+	_Atomic uint64_t paid_ns; /* when work was last handed to the device */
 	_Atomic uint64_t reserved[6];
 };
 

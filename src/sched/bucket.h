@@ -15,9 +15,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define BUCKET_BURST_NS	     8000000ull	       /* device time that may be saved up: 0.8 points of 1 s */
-#define BUCKET_BURST_SHARED_NS 30000000ull     /* while others have turns: a group may not lose what it waits for */
-#define BUCKET_BURST_WALL_NS 200000000ull      /* and never from longer ago than this */
+#define BUCKET_BURST_NS 8000000ull /* device time that may be saved up: 0.8 points of 1 s */
+#define BUCKET_BURST_SHARED_NS \
+	30000000ull /* while others have turns: a group may not lose what it waits for */
+#define BUCKET_BURST_WALL_NS 200000000ull     /* and never from longer ago than this */
 #define BUCKET_DEBT_MAX_NS   3600000000000ull /* further ahead than an hour is damage, not debt */
 
 /* Wall time that pays for `busy_ns` of device time under the cap (hundredths of a percent, 1..10000). */

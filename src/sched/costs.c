@@ -1,10 +1,11 @@
 /* The cost model; costs.h tells why. Plain arithmetic on a table, tested with made-up samples. */
 #include "sched/costs.h"
 
-#define MEAN_SHIFT   3	/* weight of a new sample: 1/8, once there are that many */
-#define SHARED_SHIFT 6	/* and of one that may hold another process's time: 1/64 */
-#define OUTLIER_RUN  3u /* that many high samples in a row are the truth, not other contexts' slices */
-#define PROBES	     16u
+#define MEAN_SHIFT   3 /* weight of a new sample: 1/8, once there are that many */
+#define SHARED_SHIFT 6 /* and of one that may hold another process's time: 1/64 */
+#define OUTLIER_RUN \
+	3u /* that many high samples in a row are the truth, not other contexts' slices */
+#define PROBES 16u
 
 static uint64_t mix(uint64_t x)
 {
@@ -70,7 +71,9 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 		atomic_store_explicit(&cost->countdown, left - 1, memory_order_relaxed);
 		*ret_sample = 0;
 	} else if (left == 1) {
-		atomic_store_explicit(&cost->countdown, sample_gap(mean, atomic_load_explicit(&cost->samples, memory_order_relaxed)),
+		atomic_store_explicit(&cost->countdown,
+				      sample_gap(mean, atomic_load_explicit(&cost->samples,
+									    memory_order_relaxed)),
 				      memory_order_relaxed);
 		*ret_sample = 1;
 	} else {
@@ -132,14 +135,16 @@ int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_n
 	shift = weight_shift(cost, measured_ns, mean, samples, shared);
 	if (shift) {
 		atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
-		mean = (uint64_t)((int64_t)mean + (((int64_t)measured_ns - (int64_t)mean) >> shift));
+		mean = (uint64_t)((int64_t)mean +
+				  (((int64_t)measured_ns - (int64_t)mean) >> shift));
 		atomic_store_explicit(&cost->mean_ns, mean ? mean : 1, memory_order_relaxed);
 	}
 	/* Not believed, or an upper bound: the launch costs what the mean says. */
 	if (shift == 0 || (shared && measured_ns > mean))
 		delta = (int64_t)mean - (int64_t)charged_ns;
 	/* One in many: the mean carries it. */
-	else if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS && charged_ns != COST_GUESS_NS)
+	else if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS &&
+		 charged_ns != COST_GUESS_NS)
 		delta = 0;
 	return delta + settle_guesses(cost, mean, samples + 1, shared);
 }

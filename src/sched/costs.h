@@ -15,22 +15,22 @@
 #include <stdint.h>
 
 #define COSTS_ENTRIES	4096u
-#define COST_GUESS_NS	5000u	  /* a launch of a kind never timed */
-#define COST_LONG_NS	2000000u  /* every launch at least this long is timed */
-#define COST_SAMPLE_GAP 32u	  /* short kernels: one launch in this many, */
-#define COST_STEADY	32u	  /* and after this many samples */
-#define COST_STEADY_GAP 128u	  /* one in this many */
-#define COST_SURE	3u	  /* samples after which launches charged by guess are corrected */
-#define COST_EARLY	4u	  /* and each of the first few after the very first */
+#define COST_GUESS_NS	5000u	 /* a launch of a kind never timed */
+#define COST_LONG_NS	2000000u /* every launch at least this long is timed */
+#define COST_SAMPLE_GAP 32u	 /* short kernels: one launch in this many, */
+#define COST_STEADY	32u	 /* and after this many samples */
+#define COST_STEADY_GAP 128u	 /* one in this many */
+#define COST_SURE	3u	 /* samples after which launches charged by guess are corrected */
+#define COST_EARLY	4u	 /* and each of the first few after the very first */
 
 struct cost {
 	_Atomic uint64_t key;	    /* 0 = free */
 	_Atomic uint64_t mean_ns;   /* what a launch is charged */
 	_Atomic uint32_t countdown; /* launches until the next sample */
 	_Atomic uint32_t samples;
-	_Atomic uint32_t guessed;   /* launches charged by guess: corrected at the first sample */
-	_Atomic uint32_t high_run;  /* samples in a row that looked like outliers */
-	_Atomic uint32_t unknown;   /* launches before the first sample was read */
+	_Atomic uint32_t guessed;  /* launches charged by guess: corrected at the first sample */
+	_Atomic uint32_t high_run; /* samples in a row that looked like outliers */
+	_Atomic uint32_t unknown;  /* launches before the first sample was read */
 	uint32_t pad0;
 	uint64_t pad[3];
 };

@@ -37,7 +37,8 @@ static uint32_t see_marks(struct sched *sched)
 {
 	while (sched->done != sched->mark) {
 		uint32_t next = sched->done + 1;
-		uint32_t seen = LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
+		uint32_t seen =
+			LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
 
 		if ((int32_t)(seen - next) < 0)
 			break;
@@ -69,7 +70,8 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 		if (now_ns >= due + SCHED_LATE_NS)
 			until += now_ns - due;
 		/* The last but one tells how late the end will be; the last is the end. */
-		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS : until;
+		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS
+				      : until;
 		if (at < now_ns + SCHED_POLL_NS)
 			at = now_ns + SCHED_POLL_NS;
 	}

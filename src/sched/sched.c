@@ -8,7 +8,7 @@
 /* An owner word never equals this (its slot part is out of range), so "not flowing" can not match. */
 #define NOT_FLOWING UINT64_MAX
 
-#define DENSE_BP 8500u
+#define DENSE_BP       8500u
 #define DENSITY_MIN_NS 500000u /* shorter stretches of flow say little */
 
 /* Where in the ledger we look; the member's own numbers are in private memory and were checked. */
@@ -72,8 +72,10 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64
 
 	STORE(&sched->last_flush_ns, now_ns);
 	if (launches) {
-		atomic_fetch_add_explicit(&sched->group_sm->launches, launches, memory_order_relaxed);
-		atomic_fetch_add_explicit(&sched->slot_sm->launches, launches, memory_order_relaxed);
+		atomic_fetch_add_explicit(&sched->group_sm->launches, launches,
+					  memory_order_relaxed);
+		atomic_fetch_add_explicit(&sched->slot_sm->launches, launches,
+					  memory_order_relaxed);
 	}
 	if (!busy_ns)
 		return;
@@ -189,7 +191,8 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 				return ADMIT_GO;
 			}
 			ret->until_ns = room_at;
-			return can_gate ? hold_back(sched, cost_ns, now_ns, can_gate, ret) : ADMIT_WAIT;
+			return can_gate ? hold_back(sched, cost_ns, now_ns, can_gate, ret)
+					: ADMIT_WAIT;
 		}
 		ret->until_ns = now_ns + TURN_GRACE_NS; /* the tick opens the backlog first */
 		ret->kick = 1;
@@ -207,8 +210,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 	memset(ret, 0, sizeof(*ret));
 	if (cap) {
-		uint64_t batch = sched->use_turns && turn_contended(&sched->turns) ? SCHED_BATCH_NS
-										   : 0;
+		uint64_t batch =
+			sched->use_turns && turn_contended(&sched->turns) ? SCHED_BATCH_NS : 0;
 
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {
@@ -231,7 +234,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 		if (sched->use_turns)
 			ret->mark = marks_issue(sched, paid, lane,
-					  LOAD(&sched->turns.file->turn.until_ns) != 0);
+						LOAD(&sched->turns.file->turn.until_ns) != 0);
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}
@@ -280,7 +283,8 @@ void sched_own_words(struct sched *sched)
 	sched->closed_ns = 0;
 	STORE(&sched->open_word, sched->chunk);
 	for (unsigned i = 0; i < SCHED_LANES; i++)
-		STORE(&sched->lane_words[i], sched->mark); /* what was under way is not waited for */
+		STORE(&sched->lane_words[i],
+		      sched->mark); /* what was under way is not waited for */
 	sched->open = &sched->open_word;
 	sched->lanes = sched->lane_words;
 	sched_unlock(sched);
@@ -326,7 +330,9 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	if (all)
 		begin_flow(sched, word, now_ns);
 	else if (paid >= TURN_QUANTUM_NS * 3 / 4)
-		density_sample(sched, 10000); /* a whole lease did not empty the backlog: the host is far ahead */
+		density_sample(
+			sched,
+			10000); /* a whole lease did not empty the backlog: the host is far ahead */
 	if (LOAD(&sched->flowing) == word)
 		return 0;
 	/* What is left closed waits for the next lease, or for room in this one. */
@@ -356,8 +362,8 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 		if (unsure && !at && *ret_wake == 0)
 			turn_must_yield(&sched->turns, now_ns, ret_wake);
 	}
-	if (LOAD(&sched->pending) && !LOAD(&sched->waiting) && now_ns - flushed > SCHED_IDLE_FLUSH_NS &&
-	    LOAD(&sched->flowing) == LOAD(sched->owner))
+	if (LOAD(&sched->pending) && !LOAD(&sched->waiting) &&
+	    now_ns - flushed > SCHED_IDLE_FLUSH_NS && LOAD(&sched->flowing) == LOAD(sched->owner))
 		pay_pending(sched, now_ns);
 	return next;
 }

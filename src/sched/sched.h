@@ -26,16 +26,16 @@
 #include "sched/costs.h"
 #include "sched/turns.h"
 
-#define SCHED_FLUSH_NS	    50000u   /* charged time between looks at the clock */
-#define SCHED_NS_BITS	    44u	     /* 4.8 hours of charged time between two payments */
+#define SCHED_FLUSH_NS	    50000u /* charged time between looks at the clock */
+#define SCHED_NS_BITS	    44u	   /* 4.8 hours of charged time between two payments */
 #define SCHED_NS_MASK	    ((1ull << SCHED_NS_BITS) - 1)
-#define SCHED_CHUNK_NS	    250000u  /* predicted work per gate chunk */
-#define SCHED_CHUNKS	    1024u    /* closed chunks that can be told apart */
-#define SCHED_LANES	    32u	     /* marks are ordered within a stream only */
-#define SCHED_MARKS	    256u     /* marks under way that can be told apart */
-#define SCHED_LATE_NS	    50000u   /* a mark later than this moves the predicted end */
-#define SCHED_POLL_NS	    25000u   /* how often the last mark is looked for */
-#define SCHED_QUEUE_MAX	    600u     /* launches behind closed gates: the driver queues about 1,000 */
+#define SCHED_CHUNK_NS	    250000u /* predicted work per gate chunk */
+#define SCHED_CHUNKS	    1024u   /* closed chunks that can be told apart */
+#define SCHED_LANES	    32u	    /* marks are ordered within a stream only */
+#define SCHED_MARKS	    256u    /* marks under way that can be told apart */
+#define SCHED_LATE_NS	    50000u  /* a mark later than this moves the predicted end */
+#define SCHED_POLL_NS	    25000u  /* how often the last mark is looked for */
+#define SCHED_QUEUE_MAX	    600u /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
@@ -47,19 +47,23 @@ struct sched {
 	int use_turns; /* else caps by rate only */
 	int capping;   /* 0: CUOTA_SCHED=off, metering only */
 
-	_Atomic uint64_t pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
-	_Atomic uint32_t waiting; /* a charged launch waits on the host: what is pending is not on the device */
+	_Atomic uint64_t
+		pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
+	_Atomic uint32_t
+		waiting; /* a charged launch waits on the host: what is pending is not on the device */
 	_Atomic uint64_t last_flush_ns;
 	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
 	_Atomic uint64_t nobody; /* stays 0 */
-	_Atomic uint64_t flowing; /* what *owner reads while launches may flow; never a valid word else */
+	_Atomic uint64_t
+		flowing; /* what *owner reads while launches may flow; never a valid word else */
 
 	/* The gate. */
 	_Atomic uint32_t lock;
-	_Atomic uint32_t *open; /* chunks up to this one may run; own word until the hook gives a pinned one */
+	_Atomic uint32_t *
+		open; /* chunks up to this one may run; own word until the hook gives a pinned one */
 	_Atomic uint32_t open_word;
-	uint32_t chunk;	     /* being filled */
-	uint64_t chunk_ns;   /* predicted work in it */
+	uint32_t chunk;		  /* being filled */
+	uint64_t chunk_ns;	  /* predicted work in it */
 	uint32_t closed_launches; /* behind the gate */
 	uint32_t ring_launches[SCHED_CHUNKS];
 	uint64_t ring_ns[SCHED_CHUNKS];
@@ -67,14 +71,15 @@ struct sched {
 
 	/* Marks: while others compete, the stream writes a number after every SCHED_CHUNK_NS of work, so that
 	 * late work is known to be late (predictions alone never notice that the device was shared). */
-	_Atomic uint32_t *lanes; /* per lane of streams, the last mark passed: pinned memory, like `open` */
+	_Atomic uint32_t
+		*lanes; /* per lane of streams, the last mark passed: pinned memory, like `open` */
 	_Atomic uint32_t lane_words[SCHED_LANES];
-	uint32_t mark;		 /* last one issued */
-	uint32_t done;		 /* all marks up to this one have been seen */
+	uint32_t mark; /* last one issued */
+	uint32_t done; /* all marks up to this one have been seen */
 	uint8_t mark_lane[SCHED_MARKS];
 	_Atomic uint32_t ticking; /* the service thread looks at marks */
-	uint64_t issued_ns;	 /* all predicted work ever handed to the driver */
-	uint64_t marked_ns;	 /* of it, up to the last mark */
+	uint64_t issued_ns;	  /* all predicted work ever handed to the driver */
+	uint64_t marked_ns;	  /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
 
 	/* How busy the program itself keeps the device while it is ours and no backlog helps: decides between
@@ -86,7 +91,7 @@ struct sched {
 };
 
 enum admission {
-	ADMIT_GO,   /* launch now */
+	ADMIT_GO, /* launch now */
 	ADMIT_WAIT, /* host: sleep until ret->until_ns or a wake on slot_sm->turn_futex, then ask again */
 	ADMIT_GATE, /* make the stream wait for chunk ret->chunk, then launch */
 };
@@ -94,13 +99,14 @@ enum admission {
 struct admit_result {
 	uint64_t until_ns;
 	uint32_t chunk;
-	unsigned wake;	/* slot + 1 of a process whose turn_futex to wake, or 0 */
-	int for_cap;	/* the wait is for the cap, not for the turn */
-	int kick;	/* wake our own service thread: it has a turn to take for us */
-	uint32_t mark;	/* make the stream write this to its lane after the launch; 0 = none */
+	unsigned wake; /* slot + 1 of a process whose turn_futex to wake, or 0 */
+	int for_cap;   /* the wait is for the cap, not for the turn */
+	int kick;      /* wake our own service thread: it has a turn to take for us */
+	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
 };
 
-void sched_init(struct sched *sched, struct member *member, enum sched_mode mode, int contexts_overlap);
+void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
+		int contexts_overlap);
 
 /* After the member's seat may have moved: points at its new one. Service thread. */
 void sched_rebind(struct sched *sched);
@@ -109,7 +115,8 @@ void sched_rebind(struct sched *sched);
 static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
 {
 	uint64_t add = cost_ns + (1ull << SCHED_NS_BITS);
-	uint64_t pending = atomic_fetch_add_explicit(&sched->pending, add, memory_order_relaxed) + add;
+	uint64_t pending =
+		atomic_fetch_add_explicit(&sched->pending, add, memory_order_relaxed) + add;
 
 	return (pending & SCHED_NS_MASK) < SCHED_FLUSH_NS &&
 	       atomic_load_explicit(sched->owner, memory_order_relaxed) ==
@@ -129,7 +136,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
  * returned, nothing of this process was left on the device.
  */
 void sched_sync_begin(struct sched *sched);
-unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done); /* slot + 1 to wake, or 0 */
+unsigned sched_sync_end(struct sched *sched, uint64_t now_ns,
+			int all_done); /* slot + 1 to wake, or 0 */
 
 /* Moves the words to memory that the device can reach; keeps their values. */
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);

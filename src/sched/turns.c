@@ -7,7 +7,7 @@
 #define SLOT_MASK 0xffffu
 #define NOBODY	  LEDGER_SLOTS
 
-#define LOAD(p)	   atomic_load_explicit(p, memory_order_acquire)
+#define LOAD(p)	    atomic_load_explicit(p, memory_order_acquire)
 #define STORE(p, v) atomic_store_explicit(p, v, memory_order_release)
 
 static unsigned owner_slot(uint64_t word)
@@ -144,7 +144,9 @@ static uint64_t quiet_lease(const struct turns *turns, uint64_t now_ns)
 {
 	uint64_t asked = LOAD(&turns->file->turn.contended_ns);
 
-	return asked && asked <= now_ns && now_ns - asked < TURN_MEMORY_NS ? now_ns + TURN_QUANTUM_NS : 0;
+	return asked && asked <= now_ns && now_ns - asked < TURN_MEMORY_NS
+		       ? now_ns + TURN_QUANTUM_NS
+		       : 0;
 }
 
 /* We ask for what another has, or had a moment ago. */
@@ -225,7 +227,8 @@ static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
 }
 
 /* The lease is over: goes on if the holder comes before everybody who waits; anybody may say so. */
-static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t until, uint64_t now_ns)
+static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t until,
+			 uint64_t now_ns)
 {
 	const struct slot_sm *sm = &turns->file->slot[holder].sm;
 	struct turn *turn = &turns->file->turn;
@@ -341,7 +344,8 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 		return 0;
 	first = first_in_line(turns, NOBODY);
 	if (first == NOBODY) {
-		if (atomic_compare_exchange_strong(&turn->until_ns, &until, quiet_lease(turns, now_ns)))
+		if (atomic_compare_exchange_strong(&turn->until_ns, &until,
+						   quiet_lease(turns, now_ns)))
 			STORE(&turn->since_ns, now_ns);
 		return 0; /* nobody asks any more */
 	}

@@ -22,21 +22,25 @@
 #include "ledger/ledger.h"
 
 #define TURN_QUANTUM_NS	     10000000ull /* lease while others want the device */
-#define TURN_QUANTUM_MIN_NS  2000000ull	 /* and while one of them is far behind: it seldom wants it */
-#define TURN_QUANTUM_HIGH_NS 500000ull	 /* and while a group of higher priority does */
-#define TURN_GRACE_NS	     40000ull	 /* a gap shorter than this is not dry: a launch-and-wait
+#define TURN_QUANTUM_MIN_NS  2000000ull /* and while one of them is far behind: it seldom wants it */
+#define TURN_QUANTUM_HIGH_NS 500000ull	/* and while a group of higher priority does */
+#define TURN_GRACE_NS \
+	40000ull /* a gap shorter than this is not dry: a launch-and-wait
 					    loop leaves some 10 us */
-#define TURN_SYNC_GRACE_NS   500000ull	 /* while a thread of the holder waits for the device, its work is
+#define TURN_SYNC_GRACE_NS \
+	500000ull /* while a thread of the holder waits for the device, its work is
 					    late rather than done: another context ran meanwhile */
-#define TURN_AHEAD_NS	     1000000ull	 /* work the holder may have queued while others want the device */
-#define TURN_AHEAD_HIGH_NS   300000ull	 /* and next to a group of higher priority, gates or not */
-#define TURN_HIGH_NS	     200000000ull /* it counts as being there for so long after it last asked */
-#define TURN_MEMORY_NS	     300000000ull /* leases go on for so long after somebody last asked: he may only rest */
-#define TURN_POLL_NS	     40000ull	 /* a waiter looks this often once the end is due */
-#define TURN_SWITCH_NS	     140000ull	 /* what the driver needs to change contexts: our work starts later */
-#define TURN_DRAIN_NS	     10000000ull /* past its lease by this, the device is shared */
-#define TURN_SLOW_NS	     500000ull	 /* a chosen successor that does not act is passed over */
-#define TURN_LAG_NS	     10000000ull /* how far behind the present a group may start, per weight 100 */
+#define TURN_AHEAD_NS	   1000000ull /* work the holder may have queued while others want the device */
+#define TURN_AHEAD_HIGH_NS 300000ull	/* and next to a group of higher priority, gates or not */
+#define TURN_HIGH_NS	   200000000ull /* it counts as being there for so long after it last asked */
+#define TURN_MEMORY_NS \
+	300000000ull /* leases go on for so long after somebody last asked: he may only rest */
+#define TURN_POLL_NS 40000ull /* a waiter looks this often once the end is due */
+#define TURN_SWITCH_NS \
+	140000ull /* what the driver needs to change contexts: our work starts later */
+#define TURN_DRAIN_NS 10000000ull /* past its lease by this, the device is shared */
+#define TURN_SLOW_NS  500000ull	  /* a chosen successor that does not act is passed over */
+#define TURN_LAG_NS   10000000ull /* how far behind the present a group may start, per weight 100 */
 
 struct turns {
 	const struct ledger *ledger;

@@ -22,7 +22,7 @@
 static void *nvml, *cuda;
 static nvmlDevice_t device;
 
-#define NVML(symbol, ...) (((__typeof__(symbol) *)find(nvml, #symbol))(__VA_ARGS__))
+#define NVML(symbol, ...) ((int)((__typeof__(symbol) *)find(nvml, #symbol))(__VA_ARGS__))
 #define CUDA(symbol, ...) (((__typeof__(symbol) *)find(cuda, #symbol))(__VA_ARGS__))
 
 static void *find(void *handle, const char *name)

@@ -22,11 +22,14 @@
 #include <string.h>
 #include <time.h>
 
-#define DRIVER(X)                                                                                  \
-	X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) \
-	X(cuModuleGetFunction) X(cuLaunchKernel) X(cuCtxSynchronize) X(cuStreamCreate)              \
-	X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize)              \
-	X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)
+#define DRIVER(X) \
+	X(cuInit) \
+	X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) \
+		X(cuModuleGetFunction) X(cuLaunchKernel) X(cuCtxSynchronize) X(cuStreamCreate) \
+			X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) \
+				X(cuEventSynchronize) X(cuStreamBeginCapture) \
+					X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) \
+						X(cuGraphLaunch)
 
 #define NAME_(x) #x
 #define NAME(x)	 NAME_(x)
@@ -129,7 +132,8 @@ static void idle(const struct options *o)
 }
 
 /* Launch `burst` kernels, wait for them: 1 is the launch-and-wait loop. */
-static void run_wait(const struct options *o, CUfunction f, CUstream s, unsigned burst, struct result *r)
+static void run_wait(const struct options *o, CUfunction f, CUstream s, unsigned burst,
+		     struct result *r)
 {
 	while (!over(o, r)) {
 		for (unsigned i = 0; i < burst; i++)
@@ -229,16 +233,26 @@ static struct options parse(int argc, char **argv)
 	for (int i = 1; i + 1 < argc; i += 2) {
 		const char *k = argv[i], *v = argv[i + 1];
 
-		if (!strcmp(k, "--us")) o.us = atof(v);
-		else if (!strcmp(k, "--seconds")) o.seconds = atof(v);
-		else if (!strcmp(k, "--idle-us")) o.idle_us = atof(v);
-		else if (!strcmp(k, "--settle")) o.settle = atof(v);
-		else if (!strcmp(k, "--mode")) o.mode = v;
-		else if (!strcmp(k, "--label")) o.label = v;
-		else if (!strcmp(k, "--burst")) o.burst = (unsigned)atoi(v);
-		else if (!strcmp(k, "--grid")) o.grid = (unsigned)atoi(v);
-		else if (!strcmp(k, "--block")) o.block = (unsigned)atoi(v);
-		else if (!strcmp(k, "--start")) o.start_ns = strtoull(v, NULL, 10);
+		if (!strcmp(k, "--us"))
+			o.us = atof(v);
+		else if (!strcmp(k, "--seconds"))
+			o.seconds = atof(v);
+		else if (!strcmp(k, "--idle-us"))
+			o.idle_us = atof(v);
+		else if (!strcmp(k, "--settle"))
+			o.settle = atof(v);
+		else if (!strcmp(k, "--mode"))
+			o.mode = v;
+		else if (!strcmp(k, "--label"))
+			o.label = v;
+		else if (!strcmp(k, "--burst"))
+			o.burst = (unsigned)atoi(v);
+		else if (!strcmp(k, "--grid"))
+			o.grid = (unsigned)atoi(v);
+		else if (!strcmp(k, "--block"))
+			o.block = (unsigned)atoi(v);
+		else if (!strcmp(k, "--start"))
+			o.start_ns = strtoull(v, NULL, 10);
 		else {
 			fprintf(stderr, "work: unknown option %s\n", k);
 			exit(2);

@@ -149,13 +149,13 @@ START_TEST(groups_get_what_weights_and_caps_say)
 		if (!capped && mix->cap[0])
 			continue; /* whatever is left */
 		ck_assert_msg(share > mix->want[i] - 1 && share < mix->want[i] + 1,
-			      "mix %d kernel %.0f us group %u: got %.2f of %.2f (total %.1f)", _i / 3,
-			      (double)lengths[_i % 3] / 1e3, i, share, mix->want[i], total);
+			      "mix %d kernel %.0f us group %u: got %.2f of %.2f (total %.1f)",
+			      _i / 3, (double)lengths[_i % 3] / 1e3, i, share, mix->want[i], total);
 	}
 	/* Capped mixes need not fill the device; the others must nearly. */
 	if (!mix->cap[0])
-		ck_assert_msg(total > 94, "mix %d kernel %.0f us total %.1f switches %.1f/s", _i / 3,
-			      (double)lengths[_i % 3] / 1e3, total,
+		ck_assert_msg(total > 94, "mix %d kernel %.0f us total %.1f switches %.1f/s",
+			      _i / 3, (double)lengths[_i % 3] / 1e3, total,
 			      (double)atomic_load(&w.ledger.file->turn.switches) / 12);
 	world_end(&w);
 }
@@ -249,7 +249,8 @@ START_TEST(a_high_priority_group_waits_little)
 	ck_assert_msg((double)high->waited_ns / ((double)high->launches / 20) < 0.5e6,
 		      "waits %.0f us a request",
 		      (double)high->waited_ns / ((double)high->launches / 20) / 1e3);
-	ck_assert_msg(busy_share(low, 5 * SECOND) > 75, "low got %.1f", busy_share(low, 5 * SECOND));
+	ck_assert_msg(busy_share(low, 5 * SECOND) > 75, "low got %.1f",
+		      busy_share(low, 5 * SECOND));
 	world_end(&w);
 }
 END_TEST

@@ -496,7 +496,8 @@ int main(void)
 		tcase,
 		work_that_does_not_end_is_shared_with_the_next_ten_milliseconds_past_the_lease);
 	tcase_add_test(tcase, a_lease_is_renewed_while_the_holder_comes_first);
-	tcase_add_test(tcase, a_holder_keeps_leases_while_who_asked_may_only_rest_and_has_none_after);
+	tcase_add_test(tcase,
+		       a_holder_keeps_leases_while_who_asked_may_only_rest_and_has_none_after);
 	tcase_add_test(tcase, a_higher_priority_comes_first_whatever_it_has_had);
 	tcase_add_test(tcase, a_higher_priority_gets_the_device_half_a_millisecond_after_it_asks);
 	tcase_add_test(tcase, between_groups_the_least_busy_per_weight_comes_first);
