@@ -252,4 +252,4 @@ include $(wildcard packaging/install.mk)
 clean:
 	rm -rf $(O) $(O)-asan $(O)-ubsan $(O)-tsan $(O)-fuzz
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

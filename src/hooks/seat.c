@@ -14,6 +14,7 @@
 #include "hooks/launch.h"
 #include "hooks/process.h"
 #include "ledger/journal.h"
+#include "ledger/protocol.h"
 
 enum attached { SEAT_NONE, SEAT_SHARED, SEAT_PRIVATE, SEAT_REFUSED };
 
@@ -102,6 +103,15 @@ static int make_sched(struct process *process, struct device_tenant *device)
 	return 0;
 }
 
+/* For `cuota status` and prices, where no NVML answers. */
+static void note_device_name(struct device_tenant *device)
+{
+	char name[64] = "";
+
+	if (real.cuDeviceGetName(name, sizeof(name) - 1, device->device) == CUDA_SUCCESS)
+		words_store(device->ledger.file->header.device_name, 8, name);
+}
+
 static enum attached attach(struct process *process, struct device_tenant *device)
 {
 	struct error err = {""};
@@ -134,6 +144,7 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 		return SEAT_REFUSED;
 	}
 	atomic_store(&device->ledger.file->header.device_bytes, total);
+	note_device_name(device);
 	if (make_sched(process, device) != 0)
 		return SEAT_REFUSED;
 	log_line(LOG_INFO, "joined %s as slot %u", device->uuid, device->member.slot);

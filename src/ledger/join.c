@@ -47,7 +47,7 @@ static void identify(struct identity *ret)
 		return;
 	*close = '\0';
 	memcpy(ret->comm, open + 1, strnlen(open + 1, 15));
-	for (field = 2, close++; *close && field < 21; close++)
+	for (field = 2, close++; *close && field < 22; close++)
 		field += *close == ' ';
 	ret->start_ticks = strtoull(close, NULL, 10);
 }
