@@ -24,12 +24,22 @@
 
 #define DRIVER(X) \
 	X(cuInit) \
-	X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) \
-		X(cuModuleGetFunction) X(cuLaunchKernel) X(cuCtxSynchronize) X(cuStreamCreate) \
-			X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) \
-				X(cuEventSynchronize) X(cuStreamBeginCapture) \
-					X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) \
-						X(cuGraphLaunch)
+	X(cuDeviceGet) \
+	X(cuDevicePrimaryCtxRetain) \
+	X(cuCtxSetCurrent) \
+	X(cuModuleLoadData) \
+	X(cuModuleGetFunction) \
+	X(cuLaunchKernel) \
+	X(cuCtxSynchronize) \
+	X(cuStreamCreate) \
+	X(cuStreamSynchronize) \
+	X(cuEventCreate) \
+	X(cuEventRecord) \
+	X(cuEventSynchronize) \
+	X(cuStreamBeginCapture) \
+	X(cuStreamEndCapture) \
+	X(cuGraphInstantiateWithFlags) \
+	X(cuGraphLaunch)
 
 #define NAME_(x) #x
 #define NAME(x)	 NAME_(x)
