@@ -11,7 +11,7 @@
 #include "hooks/driver_bytes.h"
 #include "hooks/ipc.h"
 #include "hooks/mem_call.h"
-#include "memory/spin.h"
+#include "base/spin.h"
 
 static void note_figure(struct device_tenant *tenant, uint64_t driver)
 {

@@ -184,30 +184,27 @@ static void ended(struct memory *memory, CUcontext context)
 	local_memory_forget();
 }
 
-CUresult cuCtxDestroy_v2(CUcontext ctx)
+static CUresult destroy(CUcontext ctx, CUresult (*call)(CUcontext))
 {
 	struct memory *memory = mem_of_process();
 	CUresult result;
 
 	launch_pause();
-	result = real.cuCtxDestroy_v2(ctx);
+	result = call(ctx);
 	launch_resume(result == CUDA_SUCCESS ? ctx : NULL, -1);
 	if (memory && result == CUDA_SUCCESS)
 		ended(memory, ctx);
 	return result;
 }
 
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	return destroy(ctx, real.cuCtxDestroy_v2);
+}
+
 CUresult cuCtxDestroy(CUcontext ctx)
 {
-	struct memory *memory = mem_of_process();
-	CUresult result;
-
-	launch_pause();
-	result = real.cuCtxDestroy(ctx);
-	launch_resume(result == CUDA_SUCCESS ? ctx : NULL, -1);
-	if (memory && result == CUDA_SUCCESS)
-		ended(memory, ctx);
-	return result;
+	return destroy(ctx, real.cuCtxDestroy);
 }
 
 /* The last detach destroys: then the driver does not know the handle any more. */
@@ -313,50 +310,36 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+/* Release and reset in both ABIs; a reset ends the context whoever else holds it. */
+static CUresult end_primary(CUdevice dev, CUresult (*call)(CUdevice), int is_reset)
 {
 	CUresult result;
 
 	launch_pause();
-	result = real.cuDevicePrimaryCtxRelease_v2(dev);
-	launch_resume(NULL, result == CUDA_SUCCESS && !primary_is_active(dev) ? dev : -1);
+	result = call(dev);
+	launch_resume(NULL,
+		      result == CUDA_SUCCESS && (is_reset || !primary_is_active(dev)) ? dev : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	return end_primary(dev, real.cuDevicePrimaryCtxRelease_v2, 0);
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	CUresult result;
-
-	launch_pause();
-	result = real.cuDevicePrimaryCtxRelease(dev);
-	launch_resume(NULL, result == CUDA_SUCCESS && !primary_is_active(dev) ? dev : -1);
-	if (result == CUDA_SUCCESS)
-		context_primary_ended(dev);
-	return result;
+	return end_primary(dev, real.cuDevicePrimaryCtxRelease, 0);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	CUresult result;
-
-	launch_pause();
-	result = real.cuDevicePrimaryCtxReset_v2(dev);
-	launch_resume(NULL, result == CUDA_SUCCESS ? dev : -1);
-	if (result == CUDA_SUCCESS)
-		context_primary_ended(dev);
-	return result;
+	return end_primary(dev, real.cuDevicePrimaryCtxReset_v2, 1);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-	CUresult result;
-
-	launch_pause();
-	result = real.cuDevicePrimaryCtxReset(dev);
-	launch_resume(NULL, result == CUDA_SUCCESS ? dev : -1);
-	if (result == CUDA_SUCCESS)
-		context_primary_ended(dev);
-	return result;
+	return end_primary(dev, real.cuDevicePrimaryCtxReset, 1);
 }

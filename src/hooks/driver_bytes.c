@@ -9,7 +9,7 @@
 #include "hooks/nvml_abi.h"
 #include "hooks/tenant.h"
 #include "memory/arena.h"
-#include "memory/spin.h"
+#include "base/spin.h"
 
 struct nvml {
 	_Atomic uint32_t lock;

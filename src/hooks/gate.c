@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
+#include "base/spin.h"
 #include "hooks/capture.h"
 #include "hooks/gate.h"
 #include "hooks/hooks.h"
@@ -15,21 +15,6 @@
 #define SAMPLE_CLOSED_MAX_NS (2 * NS_PER_MS) /* a launch call takes some 5 us */
 
 enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT, GATE_PAUSED };
-
-static void gate_lock(struct gate *gate)
-{
-	uint32_t free = 0;
-
-	while (!atomic_compare_exchange_weak(&gate->lock, &free, 1)) {
-		free = 0;
-		cpu_relax();
-	}
-}
-
-static void gate_unlock(struct gate *gate)
-{
-	atomic_store(&gate->lock, 0);
-}
 
 static int make_words(struct gate *gate, struct sched *sched)
 {
@@ -72,12 +57,12 @@ void gate_pause(struct gate *gate, struct sched *sched)
 {
 	uint32_t usable = GATE_USABLE;
 
-	gate_lock(gate);
+	spin_lock(&gate->lock);
 	if (atomic_compare_exchange_strong(&gate->state, &usable, GATE_PAUSED)) {
 		atomic_store(&gate->words[SAMPLE_WORD], gate->sample_next);
 		sched_own_words(sched);
 	}
-	gate_unlock(gate);
+	spin_unlock(&gate->lock);
 }
 
 void gate_resume(struct gate *gate, struct sched *sched, int gone)
@@ -154,9 +139,9 @@ void gate_watch(struct gate *gate, uint64_t now_ns)
 
 	if (since == 0 || now_ns < since + SAMPLE_CLOSED_MAX_NS)
 		return;
-	gate_lock(gate);
+	spin_lock(&gate->lock);
 	if (atomic_load(&gate->state) == GATE_USABLE)
 		atomic_store_explicit(&gate->words[SAMPLE_WORD], gate->sample_next,
 				      memory_order_release);
-	gate_unlock(gate);
+	spin_unlock(&gate->lock);
 }

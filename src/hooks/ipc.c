@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "memory/spin.h"
+#include "base/spin.h"
 
 static uint64_t key_of(const void *handle, size_t bytes)
 {

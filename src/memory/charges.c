@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "memory/arena.h"
-#include "memory/spin.h"
+#include "base/spin.h"
 
 enum { SHARDS = 64, FIRST_PLACES = 128 };
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "memory/arena.h"
-#include "memory/spin.h"
+#include "base/spin.h"
 
 struct memory *memory_new(void)
 {

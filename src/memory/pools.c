@@ -4,7 +4,7 @@
 
 #include "memory/arena.h"
 #include "memory/blocks.h"
-#include "memory/spin.h"
+#include "base/spin.h"
 
 int pools_setup(struct pools *pools)
 {

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "base/cpu.h"
+#include "base/spin.h"
 #include "sched/sched.h"
 
 #define LOAD(p)	    atomic_load_explicit(p, memory_order_acquire)
@@ -16,18 +16,12 @@
 
 static inline void sched_lock(struct sched *sched)
 {
-	uint32_t free = 0;
-
-	while (!atomic_compare_exchange_weak_explicit(&sched->lock, &free, 1, memory_order_acquire,
-						      memory_order_relaxed)) {
-		free = 0;
-		cpu_relax();
-	}
+	spin_lock(&sched->lock);
 }
 
 static inline void sched_unlock(struct sched *sched)
 {
-	STORE(&sched->lock, 0);
+	spin_unlock(&sched->lock);
 }
 
 /* ---- backlog.c: launches behind the gate -------------------------------------------------------------- */

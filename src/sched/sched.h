@@ -100,7 +100,6 @@ struct admit_result {
 	uint64_t until_ns;
 	uint32_t chunk;
 	unsigned wake; /* slot + 1 of a process whose turn_futex to wake, or 0 */
-	int for_cap;   /* the wait is for the cap, not for the turn */
 	int kick;      /* wake our own service thread: it has a turn to take for us */
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
 };

@@ -2,11 +2,11 @@
  * A four-byte lock: spins a little, then sleeps in the kernel. Zero is unlocked, so memory that the
  * kernel wipes on fork comes up unlocked. No pthread: the host program need not have it.
  *
- * Rank: above LEDGER (the ledger may be called while one is held), one at a time, and never held across
- * a call of the driver.
+ * Ranks: the memory layer's are above LEDGER (the ledger may be called while one is held), one at a time; SCHED and a
+ * gate's are told where they are declared. None is held across a call of the driver.
  */
-#ifndef CUOTA_MEMORY_SPIN_H
-#define CUOTA_MEMORY_SPIN_H
+#ifndef CUOTA_BASE_SPIN_H
+#define CUOTA_BASE_SPIN_H
 
 #include "base/cpu.h"
 
