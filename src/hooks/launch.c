@@ -17,7 +17,6 @@
 #include "hooks/local_memory.h"
 #include "hooks/process.h"
 
-#define UNKNOWN_MAX	4u /* launches of a kind never timed that may be under way under a cap */
 #define UNKNOWN_WAIT_NS (100 * NS_PER_MS) /* then each waits at most so long for the first sample */
 
 struct launching {
@@ -29,6 +28,7 @@ struct launching {
 	uint64_t charged_ns;
 	int want_sample;
 	int ungated;   /* one of several launches that wait for each other: no gate in the stream */
+	int dry;       /* nothing of this process was on the device before */
 	uint32_t mark; /* for the stream to write after the launch; 0 = none */
 };
 
@@ -80,7 +80,7 @@ static void wait_for_first_sample(struct launching *l)
 	uint32_t cap = atomic_load(&sched->member->sm_cap_bp);
 	uint64_t end;
 
-	if (atomic_load(&l->cost->samples) || atomic_load(&l->cost->unknown) <= UNKNOWN_MAX)
+	if (!cost_is_unknown(l->cost))
 		return;
 	if ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(sched))
 		return;
@@ -100,7 +100,7 @@ static int admit(struct launching *l)
 	struct launcher *launcher = l->launcher;
 	struct sched *sched = &launcher->sched;
 	int can_gate = sched->use_turns && !l->ungated && !sched_is_dense(sched) &&
-		       gate_usable(&launcher->gate, sched);
+		       !cost_is_unknown(l->cost) && gate_usable(&launcher->gate, sched);
 	struct admit_result result;
 	uint64_t now;
 
@@ -114,6 +114,7 @@ static int admit(struct launching *l)
 		if (result.kick)
 			service_kick();
 		l->mark = result.mark;
+		l->dry = result.dry;
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)
@@ -123,6 +124,12 @@ static int admit(struct launching *l)
 	}
 }
 
+/* With several streams the kernels of the others are in the pair, unless the device was idle before. */
+static int is_alone(const struct launching *l)
+{
+	return !l->launcher->many_streams || l->dry;
+}
+
 static int launch_slow(struct launching *l, int flows)
 {
 	struct launcher *launcher = l->launcher;
@@ -130,14 +137,15 @@ static int launch_slow(struct launching *l, int flows)
 
 	l->sample = NULL;
 	l->mark = 0;
+	l->dry = 0;
 	sample_collect(&launcher->sampler, &launcher->sched);
 	wait_for_first_sample(l);
 	if (!flows)
 		gated = admit(l);
-	if (l->want_sample) {
+	if (l->want_sample && (is_alone(l) || !cost_sample_later(l->cost))) {
 		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
 					 l->stream, l->cost, l->charged_ns, gated || l->ungated,
-					 launcher->many_streams != 0);
+					 is_alone(l));
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
@@ -177,12 +185,30 @@ static inline int launch_begin(struct launching *l, const void *function, const 
 	return launch_slow(l, flows);
 }
 
+/* Several streams: the timed launch is alone on the device as long as nothing else is launched. */
+static void hold(struct launching *l)
+{
+	struct launcher *launcher = l->launcher;
+	int alone;
+
+	sched_sync_begin(&launcher->sched);
+	sample_hold(&launcher->sampler, l->sample);
+	alone = launcher->last_stream == l->stream;
+	if (!alone) /* another thread has launched */
+		l->sample->alone = 0;
+	tenant_wake(l->device, sched_sync_end(&launcher->sched, clock_now_ns(),
+					      alone && l->sample->alone != 0));
+	sample_collect(&launcher->sampler, &launcher->sched);
+}
+
 static void launch_end(struct launching *l, CUresult rc)
 {
 	int saved = errno;
 
 	if (l->sample)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
+	if (l->sample && rc == CUDA_SUCCESS && l->launcher->many_streams && l->sample->alone)
+		hold(l);
 	if (l->mark && rc == CUDA_SUCCESS)
 		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
 	errno = saved;

@@ -8,6 +8,8 @@
 #include "hooks/sample.h"
 #include "sched/sched.h"
 
+#define HOLDS_LATE_MAX 16u
+
 enum { SAMPLE_FREE, SAMPLE_FILLING, SAMPLE_FLYING, SAMPLE_READING };
 
 /* Events belong to the context they were made in: prefer a slot that has them, else a virgin one. */
@@ -60,7 +62,7 @@ static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, s
 
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
 			    CUstream stream, struct cost *cost, uint64_t charged_ns,
-			    int behind_gate, int many_streams)
+			    int behind_gate, int alone)
 {
 	struct sample *sample;
 	uint32_t unlocked = 0;
@@ -74,8 +76,8 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 	sample->cost = cost;
 	sample->charged_ns = charged_ns;
 	sample->ticket = 0;
-	/* What other streams run meanwhile is in the pair too: then it is an upper bound as well. */
-	sample->shared = many_streams || sched_is_shared(sched);
+	/* Behind a gate it runs in some later turn; what other streams run meanwhile is in the pair too. */
+	sample->alone = alone && !behind_gate ? sched_alone(sched) : 0;
 	if (!behind_gate && wants_gate(gate, sched, stream, cost) &&
 	    atomic_compare_exchange_strong(&sampler->gate_lock, &unlocked, 1)) {
 		if (gate_close_sample(gate, stream, &sample->ticket) != 0) {
@@ -110,6 +112,57 @@ void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sampl
 	atomic_fetch_add(&sampler->pending, 1);
 }
 
+static int is_done(struct sample *sample)
+{
+	return atomic_load(&sample->state) != SAMPLE_FLYING ||
+	       real.cuEventQuery(sample->after) != CUDA_ERROR_NOT_READY;
+}
+
+/* After the n-th one that took too long 2^n holds are left out. */
+static int leaves_out(struct sampler *sampler)
+{
+	uint32_t left = atomic_load_explicit(&sampler->holds_off, memory_order_relaxed);
+
+	if (left)
+		atomic_store_explicit(&sampler->holds_off, left - 1, memory_order_relaxed);
+	return left != 0;
+}
+
+static void note_hold(struct sampler *sampler, int late)
+{
+	uint32_t n =
+		late ? atomic_load_explicit(&sampler->holds_late, memory_order_relaxed) + 1 : 0;
+
+	atomic_store_explicit(&sampler->holds_late, n < HOLDS_LATE_MAX ? n : HOLDS_LATE_MAX,
+			      memory_order_relaxed);
+	if (n)
+		atomic_store_explicit(&sampler->holds_off, 1u << n, memory_order_relaxed);
+}
+
+void sample_hold(struct sampler *sampler, struct sample *sample)
+{
+	uint64_t mean = atomic_load_explicit(&sample->cost->mean_ns, memory_order_relaxed);
+	uint64_t now = clock_now_ns(), begun = now;
+	uint64_t most = 4 * mean > SAMPLE_HOLD_NS ? 4 * mean : SAMPLE_HOLD_NS;
+	struct timespec nap = {0, 20000};
+	int done = 0;
+
+	if (most > SAMPLE_HOLD_MAX_NS)
+		most = SAMPLE_HOLD_MAX_NS;
+	if (!leaves_out(sampler)) {
+		while (!(done = is_done(sample)) && now < begun + most) {
+			if (now > begun + SAMPLE_SPIN_NS)
+				nanosleep(&nap, NULL);
+			else
+				cpu_relax();
+			now = clock_now_ns();
+		}
+		note_hold(sampler, !done);
+	}
+	if (!done)
+		sample->alone = 0;
+}
+
 static void read_one(struct sampler *sampler, struct sched *sched, struct sample *sample)
 {
 	uint32_t flying = SAMPLE_FLYING;
@@ -130,11 +183,11 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 	if (rc == CUDA_SUCCESS) {
 		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS;
 
-		sched_correct(sched,
-			      cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1,
-					   sample->charged_ns,
-					   sample->shared || sched_is_shared(sched)),
-			      clock_now_ns());
+		sched_correct(
+			sched,
+			cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns,
+				     sample->alone == 0 || sample->alone != sched_alone(sched)),
+			clock_now_ns());
 	} else {
 		/* The context is gone, and its events with it. */
 		sample->context = NULL;

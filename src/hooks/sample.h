@@ -18,6 +18,10 @@
 #define SAMPLE_EVENT_NS	   2690u    /* what the pair itself adds (H200, driver 580) */
 #define SAMPLE_GATE_MAX_NS 3000000u /* beyond this the idle stream's error does not matter */
 #define SAMPLES		   64u
+#define SAMPLE_HOLD_NS \
+	3000000u /* the host waits for a launch so long at most, or four times its mean */
+#define SAMPLE_HOLD_MAX_NS 50000000u
+#define SAMPLE_SPIN_NS	   200000u /* and sleeps in between when it takes longer than this */
 
 struct sample {
 	_Atomic uint32_t state; /* 0 free, 1 being filled, 2 on the device, 3 being read */
@@ -26,23 +30,36 @@ struct sample {
 	struct cost *cost;
 	uint64_t charged_ns;
 	uint32_t ticket; /* of the sample gate, 0 = none */
-	int shared;	 /* others, or other streams, may have had the device meanwhile */
+	uint64_t
+		alone; /* what sched_alone() said, 0 = others, or other streams, may have the device */
 };
 
 struct sampler {
 	_Atomic uint32_t gate_lock; /* one gated sample at a time */
 	_Atomic uint32_t pending;
+	_Atomic uint32_t holds_off;  /* so many holds are left out, */
+	_Atomic uint32_t holds_late; /* since this many, and none in time, took too long */
 	struct sample samples[SAMPLES];
 };
 
-/* Before the launch: NULL when it cannot be timed now. `behind_gate`: the stream waits for a turn already. */
+/*
+ * Before the launch: NULL when it cannot be timed now. `behind_gate`: the stream waits for a turn already. `alone`: nothing
+ * else of this process is on the device.
+ */
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,
 			    CUstream stream, struct cost *cost, uint64_t charged_ns,
-			    int behind_gate, int many_streams);
+			    int behind_gate, int alone);
 
 /* After the launch call. */
 void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sample, CUstream stream,
 		CUresult launched);
+
+/*
+ * After sample_end(), when several streams are in use and this launch has the device for itself: waits for it, so that
+ * nothing of the others gets into the pair. Bounded in time; one that waits for something else of this thread is not
+ * waited for again soon. sample_collect() must follow.
+ */
+void sample_hold(struct sampler *sampler, struct sample *sample);
 
 /* Its context is gone: the events are not to be used again. */
 void sample_forget(struct sampler *sampler, struct sample *sample);

@@ -5,7 +5,9 @@
 #define SHARED_SHIFT 6 /* and of one that may hold another process's time: 1/64 */
 #define OUTLIER_RUN \
 	3u /* that many high samples in a row are the truth, not other contexts' slices */
-#define PROBES 16u
+#define KEEP	    64u
+#define NEVER_CLEAN UINT32_MAX
+#define PROBES	    16u
 
 static uint64_t mix(uint64_t x)
 {
@@ -44,6 +46,8 @@ void costs_forget(struct costs *costs)
 		atomic_store_explicit(&cost->mean_ns, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->samples, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->guessed, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->guessed_ns, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->sure, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->unknown, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->key, 0, memory_order_release);
@@ -60,6 +64,13 @@ static uint32_t sample_gap(uint64_t mean_ns, uint32_t samples)
 		return 1;
 	gap = COST_LONG_NS / (mean_ns ? mean_ns : 1);
 	return gap > most ? most : (uint32_t)gap;
+}
+
+/* Charged before anybody knew: settled when somebody does. */
+static void note_guess(struct cost *cost, uint64_t charged_ns)
+{
+	atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cost->guessed_ns, charged_ns, memory_order_relaxed);
 }
 
 uint64_t cost_launch(struct cost *cost, int *ret_sample)
@@ -81,26 +92,31 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
 		*ret_sample = 0;
 	}
-	if (mean)
+	if (atomic_load_explicit(&cost->sure, memory_order_relaxed))
 		return mean;
-	atomic_fetch_add_explicit(&cost->unknown, 1, memory_order_relaxed);
+	if (!mean) {
+		atomic_fetch_add_explicit(&cost->unknown, 1, memory_order_relaxed);
+		mean = COST_GUESS_NS;
+	}
 	if (!*ret_sample) /* a timed one is corrected by its own sample */
-		atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
-	return COST_GUESS_NS;
+		note_guess(cost, mean);
+	return mean;
 }
 
-/* Launches charged by guess are corrected once the mean can be trusted. */
-static int64_t settle_guesses(struct cost *cost, uint64_t mean, uint32_t samples, int shared)
+/* Launches charged by guess are corrected to what is known now, and once more when more is known. */
+static int64_t settle_guesses(struct cost *cost, uint64_t mean)
 {
-	uint32_t guessed;
+	uint32_t guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
+	uint64_t charged = atomic_exchange_explicit(&cost->guessed_ns, 0, memory_order_relaxed);
 
-	if (samples < COST_SURE && shared)
-		return 0;
-	guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
-	return ((int64_t)mean - COST_GUESS_NS) * (int64_t)guessed;
+	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed)) {
+		atomic_fetch_add_explicit(&cost->guessed, guessed, memory_order_relaxed);
+		atomic_fetch_add_explicit(&cost->guessed_ns, mean * guessed, memory_order_relaxed);
+	}
+	return (int64_t)(mean * guessed) - (int64_t)charged;
 }
 
-/* How much a new sample moves the mean: 1 / 2^shift; 0 = not at all. */
+/* How much a new sample moves the mean: 1 / 2^shift; KEEP = not at all. */
 static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean, uint32_t samples,
 			     int shared)
 {
@@ -108,48 +124,97 @@ static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean
 	if (measured > mean * 2 + 20000) {
 		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1 <
 		    OUTLIER_RUN)
-			return 0;
+			return KEEP;
 	} else {
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 	}
-	if (shared && measured > mean + mean / 16 && samples >= COST_SURE)
-		return SHARED_SHIFT;
+	if (shared && measured > mean + mean / 16)
+		return atomic_load_explicit(&cost->since_clean, memory_order_relaxed) <
+				       COST_CLEAN_FOR
+			       ? KEEP
+			       : SHARED_SHIFT;
 	return samples < 2 ? 1 : samples < 4 ? 2 : MEAN_SHIFT;
+}
+
+/*
+ * The mean after one more sample, 0 when it is not believed. Upper bounds alone: the least of them; the first that is
+ * none takes their place.
+ */
+static uint64_t mean_with(struct cost *cost, uint64_t measured, uint64_t mean, uint32_t samples,
+			  int shared)
+{
+	uint32_t shift;
+
+	if (samples == 0 || mean == 0)
+		return measured;
+	if (!shared &&
+	    atomic_load_explicit(&cost->since_clean, memory_order_relaxed) == NEVER_CLEAN)
+		return measured;
+	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed))
+		return measured < mean ? measured : mean;
+	shift = weight_shift(cost, measured, mean, samples, shared);
+	if (shift == KEEP)
+		return 0;
+	mean = (uint64_t)((int64_t)mean + (((int64_t)measured - (int64_t)mean) >> shift));
+	return mean ? mean : 1;
+}
+
+static void note_clean(struct cost *cost, uint32_t samples, int shared)
+{
+	uint32_t since = atomic_load_explicit(&cost->since_clean, memory_order_relaxed);
+
+	if (!shared)
+		since = 0;
+	else if (samples == 0)
+		since = NEVER_CLEAN;
+	else if (since < NEVER_CLEAN - 1)
+		since++;
+	atomic_store_explicit(&cost->since_clean, since, memory_order_relaxed);
 }
 
 int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns, int shared)
 {
-	uint64_t mean = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed);
-	uint32_t samples = atomic_load_explicit(&cost->samples, memory_order_relaxed), shift;
-	int64_t delta = (int64_t)measured_ns - (int64_t)charged_ns;
+	uint64_t old = atomic_load_explicit(&cost->mean_ns, memory_order_relaxed), mean;
+	uint32_t samples = atomic_load_explicit(&cost->samples, memory_order_relaxed);
+	int was_sure = (int)atomic_load_explicit(&cost->sure, memory_order_relaxed);
 
 	if (measured_ns == 0)
 		measured_ns = 1;
 	if (samples < COST_EARLY)
 		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
-	if (samples == 0 || mean == 0) {
-		atomic_store_explicit(&cost->mean_ns, measured_ns, memory_order_relaxed);
-		atomic_store_explicit(&cost->samples, 1, memory_order_relaxed);
-		return delta + settle_guesses(cost, measured_ns, 1, shared);
+	mean = mean_with(cost, measured_ns, old, samples, shared);
+	note_clean(cost, samples, shared);
+	if (!mean) /* it costs what the mean says */
+		return (int64_t)old - (int64_t)charged_ns;
+	atomic_store_explicit(&cost->mean_ns, mean, memory_order_relaxed);
+	atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
+	if (!shared || samples + 1 >= COST_SURE)
+		atomic_store_explicit(&cost->sure, 1, memory_order_relaxed);
+	if (!was_sure) {
+		/* Its own charge was a guess as well, and may be again. */
+		note_guess(cost, charged_ns);
+		return settle_guesses(cost, mean);
 	}
-	shift = weight_shift(cost, measured_ns, mean, samples, shared);
-	if (shift) {
-		atomic_store_explicit(&cost->samples, samples + 1, memory_order_relaxed);
-		mean = (uint64_t)((int64_t)mean +
-				  (((int64_t)measured_ns - (int64_t)mean) >> shift));
-		atomic_store_explicit(&cost->mean_ns, mean ? mean : 1, memory_order_relaxed);
-	}
-	/* Not believed, or an upper bound: the launch costs what the mean says. */
-	if (shift == 0 || (shared && measured_ns > mean))
-		delta = (int64_t)mean - (int64_t)charged_ns;
-	/* One in many: the mean carries it. */
-	else if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS &&
-		 charged_ns != COST_GUESS_NS)
-		delta = 0;
-	return delta + settle_guesses(cost, mean, samples + 1, shared);
+	if (shared && measured_ns > mean) /* an upper bound */
+		return (int64_t)mean - (int64_t)charged_ns;
+	if (measured_ns < COST_LONG_NS && charged_ns < COST_LONG_NS)
+		return 0; /* one in many: the mean carries it */
+	return (int64_t)measured_ns - (int64_t)charged_ns;
 }
 
 void cost_sample_failed(struct cost *cost)
 {
 	atomic_store_explicit(&cost->countdown, 2, memory_order_relaxed);
+}
+
+int cost_sample_later(struct cost *cost)
+{
+	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) ||
+	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1 >=
+		    COST_PUT_OFF) {
+		atomic_store_explicit(&cost->put_off, 0, memory_order_relaxed);
+		return 0;
+	}
+	atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
+	return 1;
 }

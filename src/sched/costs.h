@@ -20,19 +20,27 @@
 #define COST_SAMPLE_GAP 32u	 /* short kernels: one launch in this many, */
 #define COST_STEADY	32u	 /* and after this many samples */
 #define COST_STEADY_GAP 128u	 /* one in this many */
-#define COST_SURE	3u	 /* samples after which launches charged by guess are corrected */
+#define COST_SURE	8u	 /* upper bounds after which their mean is taken for the truth */
 #define COST_EARLY	4u	 /* and each of the first few after the very first */
+#define COST_PUT_OFF \
+	256u /* a sample that would say little is put off to the next launch, this often */
+#define COST_CLEAN_FOR \
+	64u /* next to a clean sample so many upper bounds above the mean say nothing */
 
 struct cost {
 	_Atomic uint64_t key;	    /* 0 = free */
 	_Atomic uint64_t mean_ns;   /* what a launch is charged */
 	_Atomic uint32_t countdown; /* launches until the next sample */
 	_Atomic uint32_t samples;
-	_Atomic uint32_t guessed;  /* launches charged by guess: corrected at the first sample */
-	_Atomic uint32_t high_run; /* samples in a row that looked like outliers */
-	_Atomic uint32_t unknown;  /* launches before the first sample was read */
-	uint32_t pad0;
-	uint64_t pad[3];
+	_Atomic uint32_t sure; /* the mean is no mere upper bound */
+	_Atomic uint32_t
+		guessed; /* launches charged while it was: corrected at each sample until then */
+	_Atomic uint64_t guessed_ns;  /* what they were charged in all */
+	_Atomic uint32_t high_run;    /* samples in a row that looked like outliers */
+	_Atomic uint32_t unknown;     /* launches before the first sample was read */
+	_Atomic uint32_t put_off;     /* samples put off in a row */
+	_Atomic uint32_t since_clean; /* samples since one that was no upper bound */
+	uint64_t pad;
 };
 
 struct costs {
@@ -48,14 +56,29 @@ struct cost *costs_find(struct costs *costs, uint64_t key);
  */
 void costs_forget(struct costs *costs);
 
+#define COST_UNKNOWN_MAX 4u
+
+/*
+ * 1 when more than COST_UNKNOWN_MAX launches were made and none has been timed: by guess a 20 ms kernel looks like a short
+ * one, so under a cap or next to others no more of them should be queued.
+ */
+static inline int cost_is_unknown(const struct cost *cost)
+{
+	return !atomic_load_explicit(&cost->samples, memory_order_relaxed) &&
+	       atomic_load_explicit(&cost->unknown, memory_order_relaxed) > COST_UNKNOWN_MAX;
+}
+
 /* What to charge for one launch now. Cheap: a load and a decrement. *ret_sample = 1 when it should be timed. */
 uint64_t cost_launch(struct cost *cost, int *ret_sample);
 
 /*
  * A measured launch that was charged `charged_ns`: returns what the group's account must be corrected by. `shared`: another
- * process may have had the device meanwhile, so that the measure is an upper bound of what the launch cost.
+ * process, or another stream, may have had the device meanwhile, so that the measure is an upper bound of what the launch cost.
  */
 int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns, int shared);
+
+/* A launch that is to be timed would give an upper bound only: 1 = put off, 0 = take that. */
+int cost_sample_later(struct cost *cost);
 
 /* A launch that was to be timed could not be: try again soon. */
 void cost_sample_failed(struct cost *cost);

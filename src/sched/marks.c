@@ -74,6 +74,9 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 				      : until;
 		if (at < now_ns + SCHED_POLL_NS)
 			at = now_ns + SCHED_POLL_NS;
+		/* It may as well be early: a first sample is an upper bound. */
+		if (at > now_ns + SCHED_EARLY_NS)
+			at = now_ns + SCHED_EARLY_NS;
 	}
 	STORE(&sm->busy_until_ns, until);
 	STORE(&sm->unsure, last != done);

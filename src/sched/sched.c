@@ -19,7 +19,7 @@ static void point(struct sched *sched)
 
 	sched->group_sm = &file->group[member->group].sm;
 	sched->slot_sm = &file->slot[member->slot].sm;
-	sched->turns = (struct turns){member->ledger, file, member->slot};
+	sched->turns = (struct turns){member->ledger, file, member->slot, &sched->clean};
 	sched->owner = sched->use_turns ? &file->turn.owner : &sched->nobody;
 	/* What the seat's last owner left behind is not ours. */
 	turn_forget(&sched->turns);
@@ -86,7 +86,7 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
 			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
-	turn_charge(&sched->turns, busy_ns);
+	turn_charge(&sched->turns, (int64_t)busy_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
 	if (LOAD(&sched->flowing) != NOT_FLOWING)
@@ -143,6 +143,11 @@ int sched_is_shared(const struct sched *sched)
 	if (!sched->use_turns)
 		return 0;
 	return LOAD(&sched->turns.file->turn.until_ns) != 0 || turn_contended(&sched->turns);
+}
+
+uint64_t sched_alone(const struct sched *sched)
+{
+	return sched->use_turns ? turn_alone(&sched->turns) : !sched_is_shared(sched);
 }
 
 /* A gated launch is paid when its chunk opens; 0 if it has been paid already, while it waited for the cap. */
@@ -207,6 +212,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 {
 	uint32_t cap = cap_of(sched);
 	enum admission what = ADMIT_GO;
+	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
+	int idle = LOAD(&sched->slot_sm->busy_until_ns) <= now_ns && !LOAD(&sched->slot_sm->unsure);
 
 	memset(ret, 0, sizeof(*ret));
 	if (cap) {
@@ -229,7 +236,10 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	}
 	STORE(&sched->waiting, what == ADMIT_WAIT);
 	if (what == ADMIT_GO) {
-		uint64_t paid = pay_pending(sched, now_ns);
+		uint64_t paid;
+
+		ret->dry = idle;
+		paid = pay_pending(sched, now_ns);
 
 		if (sched->use_turns)
 			ret->mark = marks_issue(sched, paid, lane,
@@ -302,8 +312,7 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap,
 			      BUCKET_BURST_SHARED_NS);
-	if (delta_ns > 0)
-		turn_charge(&sched->turns, (uint64_t)delta_ns);
+	turn_charge(&sched->turns, delta_ns);
 }
 
 /* Gated work waits: try for the turn, open what fits. */

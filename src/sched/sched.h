@@ -26,16 +26,18 @@
 #include "sched/costs.h"
 #include "sched/turns.h"
 
-#define SCHED_FLUSH_NS	    50000u /* charged time between looks at the clock */
-#define SCHED_NS_BITS	    44u	   /* 4.8 hours of charged time between two payments */
-#define SCHED_NS_MASK	    ((1ull << SCHED_NS_BITS) - 1)
-#define SCHED_CHUNK_NS	    250000u /* predicted work per gate chunk */
-#define SCHED_CHUNKS	    1024u   /* closed chunks that can be told apart */
-#define SCHED_LANES	    32u	    /* marks are ordered within a stream only */
-#define SCHED_MARKS	    256u    /* marks under way that can be told apart */
-#define SCHED_LATE_NS	    50000u  /* a mark later than this moves the predicted end */
-#define SCHED_POLL_NS	    25000u  /* how often the last mark is looked for */
-#define SCHED_QUEUE_MAX	    600u /* launches behind closed gates: the driver queues about 1,000 */
+#define SCHED_FLUSH_NS 50000u /* charged time between looks at the clock */
+#define SCHED_NS_BITS  44u    /* 4.8 hours of charged time between two payments */
+#define SCHED_NS_MASK  ((1ull << SCHED_NS_BITS) - 1)
+#define SCHED_CHUNK_NS 250000u /* predicted work per gate chunk */
+#define SCHED_CHUNKS   1024u   /* closed chunks that can be told apart */
+#define SCHED_LANES    32u     /* marks are ordered within a stream only */
+#define SCHED_MARKS    256u    /* marks under way that can be told apart */
+#define SCHED_LATE_NS  50000u  /* a mark later than this moves the predicted end */
+#define SCHED_EARLY_NS \
+	1000000u /* marks due later than this are looked at once in it all the same */
+#define SCHED_POLL_NS	    25000u /* how often the last mark is looked for */
+#define SCHED_QUEUE_MAX	    600u   /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
@@ -54,6 +56,7 @@ struct sched {
 	_Atomic uint64_t last_flush_ns;
 	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
 	_Atomic uint64_t nobody; /* stays 0 */
+	_Atomic uint64_t clean;	 /* see struct turns */
 	_Atomic uint64_t
 		flowing; /* what *owner reads while launches may flow; never a valid word else */
 
@@ -102,6 +105,7 @@ struct admit_result {
 	unsigned wake; /* slot + 1 of a process whose turn_futex to wake, or 0 */
 	int kick;      /* wake our own service thread: it has a turn to take for us */
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
+	int dry;       /* ADMIT_GO: nothing of ours was on the device before */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
@@ -155,6 +159,12 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
 
 /* 1 when another process may have the device, now or by turns. */
 int sched_is_shared(const struct sched *sched);
+
+/*
+ * Not 0 while no other process has had the device since our turn began; the same value later: none has meanwhile. A kernel
+ * timed between two such answers was alone.
+ */
+uint64_t sched_alone(const struct sched *sched);
 
 /* 1 when the program keeps the device busy on its own: waiting on the host then costs it nothing. */
 int sched_is_dense(const struct sched *sched);

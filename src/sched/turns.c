@@ -158,15 +158,29 @@ static void note_contention(const struct turns *turns, unsigned holder, uint64_t
 		STORE(&turns->file->turn.contended_ns, now_ns);
 }
 
+/* 1 when the holder's work is known to be over, rather than late or given up on. */
+static int has_finished(const struct turns *turns, unsigned holder, uint64_t now_ns)
+{
+	const struct slot_sm *sm;
+
+	if (holder == NOBODY || holder == turns->slot || !slot_alive(turns->ledger, holder))
+		return 1;
+	sm = &turns->file->slot[holder].sm;
+	return !LOAD(&sm->unsure) && LOAD(&sm->busy_until_ns) <= now_ns;
+}
+
 static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64_t *ret_word)
 {
 	struct turn *turn = &turns->file->turn;
 	uint64_t word = ((old >> 16) + 1) << 16 | (turns->slot + 1);
+	int clean = has_finished(turns, owner_slot(old), now_ns);
 
 	if (!atomic_compare_exchange_strong_explicit(&turn->owner, &old, word, memory_order_acq_rel,
 						     memory_order_acquire))
 		return 0;
 	turn_forget(turns);
+	if (turns->clean)
+		STORE(turns->clean, clean ? word : 0);
 	start_after(turns, owner_slot(old), now_ns);
 	STORE(&turn->since_ns, now_ns);
 	STORE(&turn->until_ns, first_in_line(turns, NOBODY) != NOBODY ? now_ns + TURN_QUANTUM_NS
@@ -428,6 +442,14 @@ int turn_is_ours(const struct turns *turns)
 	return owner_slot(LOAD(&turns->file->turn.owner)) == turns->slot;
 }
 
+uint64_t turn_alone(const struct turns *turns)
+{
+	uint64_t word = LOAD(&turns->file->turn.owner);
+
+	return owner_slot(word) == turns->slot && turns->clean && LOAD(turns->clean) == word ? word
+											     : 0;
+}
+
 int turn_contended(const struct turns *turns)
 {
 	unsigned holder = owner_slot(LOAD(&turns->file->turn.owner));
@@ -437,17 +459,35 @@ int turn_contended(const struct turns *turns)
 	return first_in_line(turns, NOBODY) != NOBODY;
 }
 
-void turn_charge(const struct turns *turns, uint64_t busy_ns)
+/* Back by what was charged too much, but not to an hour ago: that would shut the others out. */
+static void take_back(_Atomic uint64_t *vtime_ns, uint64_t by_ns, uint64_t present_ns)
+{
+	uint64_t floor = present_ns > TURN_REFUND_NS ? present_ns - TURN_REFUND_NS : 0;
+	uint64_t old = LOAD(vtime_ns), new;
+
+	do {
+		if (old <= floor)
+			return;
+		new = old - floor > by_ns ? old - by_ns : floor;
+	} while (!atomic_compare_exchange_weak(vtime_ns, &old, new));
+}
+
+void turn_charge(const struct turns *turns, int64_t busy_ns)
 {
 	struct group *group = group_of(turns, turns->slot);
+	_Atomic uint64_t *mine = &turns->file->slot[turns->slot].sm.vtime_ns;
+	uint64_t weighed, amount = (uint64_t)(busy_ns < 0 ? -busy_ns : busy_ns);
 
 	if (!group)
 		return;
-	atomic_fetch_add_explicit(&group->sm.vtime_ns,
-				  busy_ns * QUOTA_WEIGHT_DEFAULT / group_weight(group),
-				  memory_order_relaxed);
+	weighed = amount * QUOTA_WEIGHT_DEFAULT / group_weight(group);
+	if (busy_ns < 0) {
+		take_back(&group->sm.vtime_ns, weighed, LOAD(&turns->file->turn.vclock_ns));
+		take_back(mine, amount, LOAD(mine));
+		return;
+	}
+	atomic_fetch_add_explicit(&group->sm.vtime_ns, weighed, memory_order_relaxed);
 	if (LOAD(&turns->file->turn.until_ns) == 0 && turn_is_ours(turns))
 		set_present(turns, turns->slot);
-	atomic_fetch_add_explicit(&turns->file->slot[turns->slot].sm.vtime_ns, busy_ns,
-				  memory_order_relaxed);
+	atomic_fetch_add_explicit(mine, amount, memory_order_relaxed);
 }

@@ -38,14 +38,17 @@
 #define TURN_POLL_NS 40000ull /* a waiter looks this often once the end is due */
 #define TURN_SWITCH_NS \
 	140000ull /* what the driver needs to change contexts: our work starts later */
-#define TURN_DRAIN_NS 10000000ull /* past its lease by this, the device is shared */
-#define TURN_SLOW_NS  500000ull	  /* a chosen successor that does not act is passed over */
-#define TURN_LAG_NS   10000000ull /* how far behind the present a group may start, per weight 100 */
+#define TURN_DRAIN_NS  10000000ull /* past its lease by this, the device is shared */
+#define TURN_SLOW_NS   500000ull   /* a chosen successor that does not act is passed over */
+#define TURN_LAG_NS    10000000ull /* how far behind the present a group may start, per weight 100 */
+#define TURN_REFUND_NS 500000000ull /* and how far what it was overcharged may take it back */
 
 struct turns {
 	const struct ledger *ledger;
 	struct ledger_file *file; /* ledger->file */
 	unsigned slot;
+	_Atomic uint64_t *
+		clean; /* the owner word of our last turn that began on an idle device; may be NULL */
 };
 
 enum turn_state {
@@ -65,6 +68,9 @@ enum turn_state turn_try(const struct turns *turns, uint64_t now_ns, uint64_t *r
 int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wake);
 
 int turn_is_ours(const struct turns *turns);
+
+/* The owner word while the turn is ours and began when its last holder was done, else 0: nobody else's kernels run. */
+uint64_t turn_alone(const struct turns *turns);
 
 /* How far ahead of the device we may queue: the whole lease, or little next to a higher priority. */
 uint64_t turn_ahead_ns(const struct turns *turns, uint64_t now_ns);
@@ -94,7 +100,7 @@ unsigned turn_done(const struct turns *turns);
 /* Takes back our want flag (a waiter gave up). */
 void turn_forget(const struct turns *turns);
 
-/* Charges busy time against the virtual clocks of group and member. */
-void turn_charge(const struct turns *turns, uint64_t busy_ns);
+/* Charges busy time (negative: a correction) against the virtual clocks of group and member. */
+void turn_charge(const struct turns *turns, int64_t busy_ns);
 
 #endif

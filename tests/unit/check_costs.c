@@ -182,24 +182,71 @@ START_TEST(launches_charged_by_guess_are_settled_by_the_first_sample)
 }
 END_TEST
 
-START_TEST(guesses_are_settled_with_a_neighbour_only_once_three_samples_agree)
+/* With a neighbour a sample may hold his slice: each better one corrects what was charged, a clean one for good. */
+START_TEST(guesses_are_corrected_at_every_better_bound_and_for_good_by_a_clean_sample)
 {
+	static const struct {
+		uint64_t measured, mean;
+		int shared;
+	} samples[] = {{3000000, 3000000, 1},
+		       {570000, 570000, 1},
+		       {2700000, 570000, 1},
+		       {500000, 500000, 0}};
 	struct cost *cost = costs_find(&costs, 1);
-	int64_t settled = 0;
+	int64_t account = 0;
+	unsigned launches = 0;
 	int sample;
 
-	for (int i = 0; i < 6; i++)
-		cost_launch(cost, &sample);
-	for (unsigned i = 0; i < COST_SURE; i++) {
-		uint64_t measured =
-			i == 0 ? 3000000 : 570000; /* the first holds the neighbour's slice */
+	for (; launches < 6; launches++)
+		account += (int64_t)cost_launch(cost, &sample);
+	/* The second of them was the timed one: it is not among the guesses until its sample is back. */
+	ck_assert_uint_eq(atomic_load(&cost->guessed), 5);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t charged = COST_GUESS_NS;
 
-		ck_assert_int_eq(atomic_load(&cost->guessed), 5);
-		settled = cost_sampled(cost, measured,
-				       mean_of(cost) ? mean_of(cost) : COST_GUESS_NS, 1);
+		if (i) {
+			charged = cost_launch(cost, &sample);
+			account += (int64_t)charged;
+			ck_assert(sample);
+			launches++;
+		}
+		account += cost_sampled(cost, samples[i].measured, charged, samples[i].shared);
+		ck_assert_uint_eq(mean_of(cost), samples[i].mean);
+		ck_assert_int_eq(account, (int64_t)(launches * samples[i].mean));
 	}
-	ck_assert_int_eq(atomic_load(&cost->guessed), 0);
-	ck_assert_int_gt(settled, 0);
+	ck_assert_uint_eq(atomic_load(&cost->guessed), 0);
+	ck_assert(atomic_load(&cost->sure));
+}
+END_TEST
+
+START_TEST(upper_bounds_alone_are_believed_after_eight)
+{
+	struct cost *cost = costs_find(&costs, 1);
+
+	for (unsigned i = 0; i < COST_SURE; i++) {
+		ck_assert(!atomic_load(&cost->sure));
+		cost_sampled(cost, 600000 + 1000 * i, mean_of(cost), 1);
+	}
+	ck_assert(atomic_load(&cost->sure));
+	ck_assert_uint_eq(mean_of(cost), 600000);
+}
+END_TEST
+
+START_TEST(a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first)
+{
+	struct cost *cost = costs_find(&costs, 1);
+	unsigned launches, put_off = 0;
+	int sample;
+
+	ck_assert(!cost_sample_later(cost));
+	launch_until(cost, 94000, 10, &launches);
+	while (cost_sample_later(cost)) {
+		put_off++;
+		ck_assert_uint_eq(atomic_load(&cost->countdown), 1);
+		ck_assert_uint_lt(put_off, COST_PUT_OFF);
+	}
+	ck_assert_uint_eq(put_off, COST_PUT_OFF - 1);
+	cost_launch(cost, &sample);
 }
 END_TEST
 
@@ -325,7 +372,11 @@ int main(void)
 	tcase_add_loop_test(tcase, every_launch_of_a_steady_kernel_is_paid_for_exactly_once, 0,
 			    COUNT(lengths));
 	tcase_add_test(tcase, launches_charged_by_guess_are_settled_by_the_first_sample);
-	tcase_add_test(tcase, guesses_are_settled_with_a_neighbour_only_once_three_samples_agree);
+	tcase_add_test(tcase,
+		       guesses_are_corrected_at_every_better_bound_and_for_good_by_a_clean_sample);
+	tcase_add_test(tcase, upper_bounds_alone_are_believed_after_eight);
+	tcase_add_test(tcase,
+		       a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first);
 	tcase_add_test(tcase, a_long_kernel_that_varies_is_charged_what_was_measured);
 	tcase_add_test(tcase, the_mean_follows_a_kernel_whose_data_change);
 	tcase_add_test(tcase,

@@ -111,6 +111,41 @@ START_TEST(four_streams_share_one_cap)
 }
 END_TEST
 
+/* Kernels that fill the card, on four streams each: what a pair of events reads holds the other streams' kernels. */
+START_TEST(four_streams_each_lose_nothing_next_to_one_another)
+{
+	double got[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct process_model *p = add(i ? "b" : "a", 0, 100);
+
+		deep(p, lengths[_i], 64);
+		p->streams = 4;
+	}
+	world_run(&w, 3 * SECOND);
+	world_reset(&w);
+	world_run(&w, 10 * SECOND);
+	for (unsigned i = 0; i < 2; i++)
+		got[i] = (double)w.p[i].busy_ns / 1e8;
+	within(got[0] + got[1], 95, 100);
+	within(got[0] / (got[0] + got[1]), 0.49, 0.51);
+}
+END_TEST
+
+START_TEST(four_streams_and_one_share_by_weight)
+{
+	struct process_model *p = add("a", 0, 100), *other = add("b", 0, 100);
+
+	deep(p, lengths[_i], 64);
+	p->streams = 4;
+	deep(other, lengths[_i], 64);
+	world_run(&w, 3 * SECOND);
+	world_reset(&w);
+	world_run(&w, 10 * SECOND);
+	within(100.0 * (double)p->busy_ns / (double)(p->busy_ns + other->busy_ns), 49, 51);
+}
+END_TEST
+
 START_TEST(kernels_of_four_lengths_in_turn_hold_the_cap)
 {
 	static const uint64_t shapes[] = {10000, 94000, 2000000, 20000000};
@@ -321,6 +356,8 @@ int main(void)
 			    3 * COUNT(caps));
 	tcase_add_loop_test(tcase, pauses_save_up_no_more_than_the_credit, 0, COUNT(gaps_ms));
 	tcase_add_test(tcase, four_streams_share_one_cap);
+	tcase_add_loop_test(tcase, four_streams_each_lose_nothing_next_to_one_another, 0, 3);
+	tcase_add_loop_test(tcase, four_streams_and_one_share_by_weight, 0, 3);
 	tcase_add_test(tcase, kernels_of_four_lengths_in_turn_hold_the_cap);
 	tcase_add_loop_test(tcase, kernels_from_a_microsecond_to_five_seconds_hold_the_cap, 0,
 			    COUNT(extremes));

@@ -18,6 +18,7 @@
 static struct ledger ledger;
 static struct member member[MEMBERS];
 static struct turns turns[MEMBERS];
+static _Atomic uint64_t clean[MEMBERS];
 static uint64_t word[MEMBERS], look;
 static unsigned wake, joined;
 
@@ -46,7 +47,7 @@ static struct turns *join(const char *group, uint32_t weight, enum quota_priorit
 
 	ck_assert_msg(ledger_join(&ledger, group, NULL, &asked, &member[i], &err) == 0, "%s",
 		      err.text);
-	turns[i] = (struct turns){&ledger, ledger.file, member[i].slot};
+	turns[i] = (struct turns){&ledger, ledger.file, member[i].slot, &clean[i]};
 	return &turns[i];
 }
 
@@ -473,6 +474,64 @@ START_TEST(who_takes_over_counts_from_when_the_contexts_have_changed)
 }
 END_TEST
 
+/* ---- alone on the device --------------------------------------------------------------------------------- */
+
+START_TEST(a_turn_that_began_on_an_idle_device_is_alone_until_another_takes_it)
+{
+	uint64_t alone;
+
+	pair();
+	ck_assert_uint_eq(turn_alone(&turns[0]), 0);
+	ck_assert_int_eq(turn_try(&turns[0], NS_PER_S, &word[0], &look, &wake), TURN_HELD);
+	alone = turn_alone(&turns[0]);
+	ck_assert_uint_eq(alone, word[0]);
+	ck_assert_uint_eq(turn_alone(&turns[1]), 0);
+	/* Idle for long: relieved, and the device was idle for the next one too. */
+	turn_try(&turns[1], 2 * NS_PER_S, &word[0], &look, &wake);
+	ck_assert(turn_is_ours(&turns[1]));
+	ck_assert_uint_eq(turn_alone(&turns[0]), 0);
+	ck_assert_uint_eq(turn_alone(&turns[1]), word[0]);
+}
+END_TEST
+
+START_TEST(a_turn_taken_from_one_whose_work_hangs_is_never_alone)
+{
+	struct slot_sm *hangs;
+	uint64_t now = NS_PER_S;
+
+	pair();
+	hangs = &ledger.file->slot[member[0].slot].sm;
+	ck_assert_int_eq(turn_try(&turns[0], now, &word[0], &look, &wake), TURN_HELD);
+	turn_charge(&turns[0], 20 * MS);
+	atomic_store(&hangs->busy_until_ns, now + NS_PER_S);
+	while (turn_try(&turns[1], now, &word[0], &look, &wake) != TURN_HELD && now < 2 * NS_PER_S)
+		now = look > now ? look : now + MS;
+	ck_assert(turn_is_ours(&turns[1]));
+	ck_assert_uint_lt(now, NS_PER_S + 100 * MS);
+	ck_assert_uint_eq(turn_alone(&turns[1]), 0);
+}
+END_TEST
+
+START_TEST(what_was_charged_too_much_is_given_back_to_the_virtual_clocks)
+{
+	struct group *group;
+	uint64_t before;
+
+	pair();
+	group = &ledger.file->group[member[0].group];
+	turn_charge(&turns[0], 10 * MS);
+	before = atomic_load(&group->sm.vtime_ns);
+	turn_charge(&turns[0], 7 * MS);
+	turn_charge(&turns[0], -(int64_t)(7 * MS));
+	ck_assert_uint_eq(atomic_load(&group->sm.vtime_ns), before);
+	/* Not beyond what the present allows. */
+	atomic_store(&ledger.file->turn.vclock_ns, 10 * NS_PER_S);
+	atomic_store(&group->sm.vtime_ns, 10 * NS_PER_S);
+	turn_charge(&turns[0], -(int64_t)(5 * NS_PER_S));
+	ck_assert_uint_eq(atomic_load(&group->sm.vtime_ns), 10 * NS_PER_S - TURN_REFUND_NS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("turns");
@@ -515,6 +574,9 @@ int main(void)
 	tcase_add_test(
 		tcase,
 		while_others_wait_work_is_queued_to_the_end_of_the_lease_or_a_millisecond_ahead);
+	tcase_add_test(tcase, a_turn_that_began_on_an_idle_device_is_alone_until_another_takes_it);
+	tcase_add_test(tcase, a_turn_taken_from_one_whose_work_hangs_is_never_alone);
+	tcase_add_test(tcase, what_was_charged_too_much_is_given_back_to_the_virtual_clocks);
 	tcase_add_test(tcase, who_takes_over_counts_from_when_the_contexts_have_changed);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

@@ -27,10 +27,12 @@ struct kernel {
 	uint64_t ns;	    /* left to run */
 	uint32_t chunk;	    /* gate it stands behind, 0 = none */
 	uint32_t mark;	    /* written when it is done, 0 = none */
-	uint64_t began;	    /* on the device; 0 = not yet */
+	int ran;	    /* on the device */
+	uint64_t began;	    /* its stream has got there; 0 = not yet */
 	struct cost *timed; /* a sample of this kind, charged_ns so far; NULL = not timed */
 	uint64_t charged_ns;
-	int shared;
+	uint64_t alone; /* as in hooks/sample.h */
+	int held;	/* the host waits for it */
 };
 
 struct stream_model {
@@ -67,6 +69,8 @@ struct process_model {
 	int thought; /* the pause before this burst is over */
 	uint64_t cost;
 	struct cost *timed; /* the launch being admitted is to be timed */
+	int holding;	    /* the host waits for the last timed one */
+	int dry;	    /* and nothing was on the device before */
 	uint64_t unknown_since;
 	/* Results. */
 	uint64_t busy_ns, launches, waited_ns, asked_at;

@@ -2,15 +2,14 @@
 #ifndef CUOTA_TESTS_SCHED_WORLD_IMPL_H
 #define CUOTA_TESTS_SCHED_WORLD_IMPL_H
 
-#define NEVER	  UINT64_MAX
-#define SYNC_NS	  2500u	 /* a wait's return after the last kernel */
-#define WAKE_NS	  50000u /* a futex wake-up on a virtual machine */
-#define SLICE_NS  2090000u
-#define SWITCH_NS 140000u
-#define STOPPED	  (NEVER - 1)
-#define SPIN_NS	  20000u /* how often a collective looks for its peer */
-#define UNKNOWN_MAX \
-	4u /* as in hooks/launch.c: launches of a kind never timed that may be under way */
+#define NEVER	       UINT64_MAX
+#define SYNC_NS	       2500u  /* a wait's return after the last kernel */
+#define WAKE_NS	       50000u /* a futex wake-up on a virtual machine */
+#define SLICE_NS       2090000u
+#define SWITCH_NS      140000u
+#define STOPPED	       (NEVER - 1)
+#define SPIN_NS	       20000u	       /* how often a collective looks for its peer */
+#define SAMPLE_WAIT_NS (3 * NS_PER_MS) /* as in hooks/sample.h */
 
 void world_begin(struct world *w)
 {
@@ -158,8 +157,15 @@ static void sample_back(struct process_model *p, const struct kernel *k, uint64_
 	p->samples_due--;
 	sched_correct(&p->sched,
 		      cost_sampled(k->timed, now - k->began, k->charged_ns,
-				   k->shared || sched_is_shared(&p->sched)),
+				   k->alone == 0 || k->alone != sched_alone(&p->sched)),
 		      now);
+}
+
+/* The host no longer waits for a timed kernel. */
+static void let_go(struct world *w, struct process_model *p, uint64_t now)
+{
+	p->holding = 0;
+	wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
 }
 
 static void kernel_done(struct world *w, struct process_model *p, struct kernel *k, unsigned stream,
@@ -169,6 +175,11 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
 	if (k->timed)
 		sample_back(p, k, now);
+	if (k->held && p->holding) {
+		if (p->host_at < STOPPED)
+			p->host_at = now + SYNC_NS;
+		let_go(w, p, now);
+	}
 	p->stream[stream].head++;
 	p->at = (stream + 1) % WORLD_STREAMS;
 	p->finished++;
@@ -178,6 +189,19 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 	if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0)) {
 		p->host_at = now + SYNC_NS;
 		wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
+	}
+}
+
+/* The first event of a pair passes when its stream gets there, whether the kernel behind it finds room or not. */
+static void pairs_begin(const struct world *w, struct process_model *p)
+{
+	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
+		struct stream_model *s = &p->stream[i];
+		struct kernel *k = &s->queue[s->head % WORLD_QUEUE];
+
+		if (s->head != s->tail && !k->began &&
+		    !(k->chunk && (int32_t)(atomic_load(p->sched.open) - k->chunk) < 0))
+			k->began = w->now;
 	}
 }
 
@@ -193,10 +217,11 @@ static void device_advance(struct world *w, uint64_t to)
 	if (!k)
 		return;
 	p->at = stream;
-	if (!k->began) {
-		k->began = w->now;
+	if (!k->ran) {
+		k->ran = 1;
 		p->started++;
 	}
+	pairs_begin(w, p);
 	p->busy_ns += to - w->now;
 	if (waits_for_peer(p))
 		return;
@@ -233,8 +258,11 @@ static uint64_t length_of(const struct process_model *p, unsigned *ret_kind)
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
 	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
+	int alone = p->streams <= 1 || p->dry;
 	unsigned kind;
 
+	if (p->timed && !alone && cost_sample_later(p->timed))
+		p->timed = NULL;
 	ck_assert_uint_lt(s->tail - s->head, WORLD_QUEUE);
 	s->queue[s->tail++ % WORLD_QUEUE] =
 		(struct kernel){.ns = length_of(p, &kind),
@@ -242,7 +270,7 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 				.mark = mark,
 				.timed = p->timed,
 				.charged_ns = p->cost,
-				.shared = p->streams > 1 || sched_is_shared(&p->sched)};
+				.alone = alone && !chunk ? sched_alone(&p->sched) : 0};
 	if (p->timed)
 		p->samples_due++;
 	p->waited_ns += w->now - p->asked_at;
@@ -257,6 +285,12 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 	} else if (p->depth && outstanding(p) >= p->depth) {
 		p->host_at = NEVER;
 	}
+	/* With several streams a timed kernel has the device for itself: the host waits for it. */
+	if (p->timed && alone && p->streams > 1 && p->host_at != NEVER) {
+		s->queue[(s->tail - 1) % WORLD_QUEUE].held = p->holding = 1;
+		p->host_at = w->now + SAMPLE_WAIT_NS;
+		sched_sync_begin(&p->sched);
+	}
 	if (p->host_at == NEVER)
 		sched_sync_begin(&p->sched);
 }
@@ -266,8 +300,8 @@ static int waits_for_sample(struct world *w, struct process_model *p, const stru
 {
 	uint32_t cap = atomic_load(&p->member.sm_cap_bp);
 
-	if (atomic_load(&cost->samples) || atomic_load(&cost->unknown) <= UNKNOWN_MAX ||
-	    !p->samples_due || ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(&p->sched)))
+	if (!cost_is_unknown(cost) || !p->samples_due ||
+	    ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(&p->sched)))
 		return 0;
 	if (!p->unknown_since)
 		p->unknown_since = w->now;
@@ -281,6 +315,8 @@ static void host_step(struct world *w, struct process_model *p)
 	unsigned kind;
 	int sample;
 
+	if (p->holding)
+		let_go(w, p, w->now);
 	if (p->launches_max && launched(p) >= p->launches_max) {
 		p->host_at = NEVER;
 		return;
@@ -316,14 +352,20 @@ static void host_step(struct world *w, struct process_model *p)
 		p->host_at = w->now + 50000;
 		return;
 	}
+	p->dry = 0;
 	if (p->flows) {
 		push(w, p, 0, 0);
 		return;
 	}
 	switch (sched_admit(&p->sched, p->cost,
 			    p->streams ? (unsigned)(launched(p) % p->streams) : 0, w->now,
-			    p->can_gate && !sched_is_dense(&p->sched), &r)) {
-	case ADMIT_GO: push(w, p, 0, r.mark); break;
+			    p->can_gate && !sched_is_dense(&p->sched) &&
+				    !cost_is_unknown(costs_find(&p->sched.costs, 77 + kind)),
+			    &r)) {
+	case ADMIT_GO:
+		p->dry = r.dry;
+		push(w, p, 0, r.mark);
+		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
 	case ADMIT_WAIT:
 		p->host_at = (r.until_ns > w->now ? r.until_ns : w->now + TURN_GRACE_NS) + WAKE_NS;
