@@ -9,17 +9,11 @@
 #include "hooks/tenant.h"
 #include "sched/sched.h"
 
-#define LAUNCHER_MANY 64u
-
 struct launcher {
 	struct sched sched; /* first: device_tenant.sched points here */
 	struct device_tenant *device;
 	struct gate gate;
 	struct sampler sampler;
-	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */
-	CUstream last_stream;
-	uint32_t
-		many_streams; /* counts down from LAUNCHER_MANY while all launches go to one stream */
 };
 
 /* Code was unloaded, or a context ended: function handles may mean something else from now on. */

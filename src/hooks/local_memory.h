@@ -30,11 +30,15 @@ static inline unsigned local_memory_place(CUfunction function)
 	return (unsigned)((bits >> 4 ^ bits >> 16) % LOCAL_MEMORY_SEEN);
 }
 
+static inline int local_memory_is_known(CUfunction function)
+{
+	return atomic_load_explicit(&local_memory_seen[local_memory_place(function)],
+				    memory_order_relaxed) == function;
+}
+
 static inline CUresult local_memory_before_launch(CUfunction function)
 {
-	_Atomic(CUfunction) *seen = &local_memory_seen[local_memory_place(function)];
-
-	if (__builtin_expect(atomic_load_explicit(seen, memory_order_relaxed) == function, 1))
+	if (__builtin_expect(local_memory_is_known(function), 1))
 		return CUDA_SUCCESS;
 	return local_memory_check(function);
 }

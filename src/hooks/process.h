@@ -29,6 +29,7 @@ struct process {
 	pid_t pid; /* 0 when the kernel wipes this mapping on fork */
 	struct device_tenant
 		*_Atomic only; /* the seat, while there is exactly one: read at every launch */
+	struct sched *_Atomic only_sched; /* and its scheduler */
 	struct config config;
 	struct policy *policy;
 	char dir[PATH_MAX];

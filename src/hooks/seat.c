@@ -151,6 +151,14 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 	return how;
 }
 
+static void note_seat(struct process *process, struct device_tenant *device)
+{
+	struct device_tenant *only = atomic_fetch_add(&process->seats, 1) == 0 ? device : NULL;
+
+	atomic_store(&process->only, only);
+	atomic_store(&process->only_sched, only ? only->sched : NULL);
+}
+
 struct device_tenant *tenant_of_device(CUdevice cuda_device)
 {
 	struct process *process;
@@ -176,8 +184,7 @@ struct device_tenant *tenant_of_device(CUdevice cuda_device)
 		attached = attach(process, device);
 		atomic_store_explicit(&device->attached, attached, memory_order_release);
 		if (attached == SEAT_SHARED || attached == SEAT_PRIVATE)
-			atomic_store(&process->only,
-				     atomic_fetch_add(&process->seats, 1) == 0 ? device : NULL);
+			note_seat(process, device);
 	}
 	atomic_store(&process->seat_lock, 0);
 	futex_wake(&process->seat_lock, 1);

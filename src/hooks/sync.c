@@ -40,10 +40,10 @@ static CUresult waiting_end(struct launcher *launcher, CUresult rc, int all_done
 /* A wait for the only stream in use is a wait for everything. */
 static int only_stream(struct launcher *launcher, CUstream stream)
 {
-	if (!launcher || launcher->last_stream != stream)
+	if (!launcher || launcher->sched.last_stream != stream)
 		return 0;
-	if (launcher->many_streams) {
-		launcher->many_streams--;
+	if (launcher->sched.many_streams) {
+		launcher->sched.many_streams--;
 		return 0;
 	}
 	return 1;

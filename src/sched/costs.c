@@ -9,16 +9,9 @@
 #define NEVER_CLEAN UINT32_MAX
 #define PROBES	    16u
 
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 32;
-	x *= 0x9e3779b97f4a7c15ull;
-	return x ^ x >> 29;
-}
-
 struct cost *costs_find(struct costs *costs, uint64_t key)
 {
-	uint32_t at = (uint32_t)mix(key) & (COSTS_ENTRIES - 1);
+	uint32_t at = cost_place(key);
 
 	for (uint32_t i = 0; i < PROBES; i++) {
 		struct cost *cost = &costs->entries[(at + i) & (COSTS_ENTRIES - 1)];
@@ -48,6 +41,7 @@ void costs_forget(struct costs *costs)
 		atomic_store_explicit(&cost->guessed, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->guessed_ns, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->sure, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->plain, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->unknown, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->key, 0, memory_order_release);

@@ -28,9 +28,9 @@
 	64u /* next to a clean sample so many upper bounds above the mean say nothing */
 
 struct cost {
-	_Atomic uint64_t key;	    /* 0 = free */
-	_Atomic uint64_t mean_ns;   /* what a launch is charged */
-	_Atomic uint32_t countdown; /* launches until the next sample */
+	_Alignas(64) _Atomic uint64_t key; /* 0 = free */
+	_Atomic uint64_t mean_ns;	   /* what a launch is charged */
+	_Atomic uint32_t countdown;	   /* launches until the next sample */
 	_Atomic uint32_t samples;
 	_Atomic uint32_t sure; /* the mean is no mere upper bound */
 	_Atomic uint32_t
@@ -40,12 +40,19 @@ struct cost {
 	_Atomic uint32_t unknown;     /* launches before the first sample was read */
 	_Atomic uint32_t put_off;     /* samples put off in a row */
 	_Atomic uint32_t since_clean; /* samples since one that was no upper bound */
-	uint64_t pad;
+	_Atomic uint32_t plain; /* for the launch path: the mean is sure and the frame is known */
+	uint32_t pad;
 };
 
 struct costs {
 	struct cost entries[COSTS_ENTRIES];
 };
+
+/* Where a key is looked for first. */
+static inline uint32_t cost_place(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 52) & (COSTS_ENTRIES - 1);
+}
 
 /* The entry for a key (never 0), made at the first call; the last entry serves all when the table is full. */
 struct cost *costs_find(struct costs *costs, uint64_t key);

@@ -39,9 +39,21 @@
 #define SCHED_POLL_NS	    25000u /* how often the last mark is looked for */
 #define SCHED_QUEUE_MAX	    600u   /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
+#define SCHED_MANY	    64u
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
 struct sched {
+	/* One cache line, which is all that most launches touch here. */
+	_Alignas(64) _Atomic uint64_t
+		pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
+	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
+	_Atomic uint64_t
+		flowing; /* what *owner reads while launches may flow; never a valid word else */
+	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */
+	const void *_Atomic last_stream;
+	_Atomic uint32_t
+		many_streams; /* counts down from SCHED_MANY while all launches go to one stream */
+
 	struct member *member;
 	struct group_sm *group_sm;
 	struct slot_sm *slot_sm;
@@ -49,16 +61,11 @@ struct sched {
 	int use_turns; /* else caps by rate only */
 	int capping;   /* 0: CUOTA_SCHED=off, metering only */
 
-	_Atomic uint64_t
-		pending; /* charged, not yet paid: ns, and the number of launches above SCHED_NS_BITS */
 	_Atomic uint32_t
 		waiting; /* a charged launch waits on the host: what is pending is not on the device */
 	_Atomic uint64_t last_flush_ns;
-	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
 	_Atomic uint64_t nobody; /* stays 0 */
 	_Atomic uint64_t clean;	 /* see struct turns */
-	_Atomic uint64_t
-		flowing; /* what *owner reads while launches may flow; never a valid word else */
 
 	/* The gate. */
 	_Atomic uint32_t lock;
@@ -113,6 +120,20 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 
 /* After the member's seat may have moved: points at its new one. Service thread. */
 void sched_rebind(struct sched *sched);
+
+/* 1 when a launch may go at once, which is then charged; 0: nothing has happened. */
+static inline int sched_goes(struct sched *sched, uint64_t cost_ns)
+{
+	uint64_t pending = atomic_load_explicit(&sched->pending, memory_order_relaxed);
+
+	if ((pending & SCHED_NS_MASK) + cost_ns >= SCHED_FLUSH_NS ||
+	    atomic_load_explicit(sched->owner, memory_order_relaxed) !=
+		    atomic_load_explicit(&sched->flowing, memory_order_relaxed))
+		return 0;
+	atomic_fetch_add_explicit(&sched->pending, cost_ns + (1ull << SCHED_NS_BITS),
+				  memory_order_relaxed);
+	return 1;
+}
 
 /* Charges a launch; 1 when it may go at once (the common case: an add, two loads). */
 static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
