@@ -1,7 +1,7 @@
 /*
  * Stream captures: launches on a capturing stream do not run, and many driver calls on or beside a capturing
- * thread are errors that end the capture. So cuota counts captures under way, and while there are any it times nothing,
- * creates nothing, and asks about a stream before it charges a launch on it.
+ * thread are errors that end the capture. So cuota counts captures under way; while there are any it asks about a stream
+ * before it charges a launch on it, and makes its own calls in relaxed mode, which no capture forbids.
  */
 #include "hooks/capture.h"
 #include "hooks/hooks.h"
@@ -37,6 +37,21 @@ int capture_holds(CUstream stream)
 	/* The legacy stream answers with an error while another stream captures: then it cannot be used. */
 	return real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+CUstreamCaptureMode capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (atomic_load_explicit(&captures_active, memory_order_relaxed))
+		real.cuThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+
+void capture_restore(CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 #define BODY(symbol, params, args) \

@@ -19,4 +19,11 @@ static inline int capture_is_on(CUstream stream)
 	       capture_holds(stream);
 }
 
+/*
+ * Around calls of our own that a capture somewhere in the process may forbid to this thread, and be ended by: what a
+ * program may not do beside a capture an observer may, in relaxed mode. Nothing while nothing is captured.
+ */
+CUstreamCaptureMode capture_relax(void);
+void capture_restore(CUstreamCaptureMode mode);
+
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
-#include "hooks/capture.h"
 #include "hooks/gate.h"
 #include "hooks/hooks.h"
 #include "sched/sched.h"
@@ -44,7 +43,7 @@ int gate_usable(struct gate *gate, struct sched *sched)
 
 	if (state == GATE_USABLE)
 		return 1;
-	if (state != GATE_UNTRIED || atomic_load(&captures_active))
+	if (state != GATE_UNTRIED)
 		return 0;
 	if (!atomic_compare_exchange_strong(&gate->state, &state, GATE_MAKING))
 		return 0;

@@ -102,6 +102,7 @@ static int is_alone(const struct launching *l)
 static int launch_slow(struct launching *l, int flows)
 {
 	struct launcher *launcher = l->launcher;
+	CUstreamCaptureMode mode = capture_relax();
 	int saved = errno, gated = 0;
 
 	l->sample = NULL;
@@ -120,6 +121,7 @@ static int launch_slow(struct launching *l, int flows)
 	}
 	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched))
 		l->mark = 0;
+	capture_restore(mode);
 	errno = saved;
 	return l->sample || l->mark;
 }
@@ -184,6 +186,7 @@ static void hold(struct launching *l)
 
 void launch_end(struct launching *l, CUresult rc)
 {
+	CUstreamCaptureMode mode = capture_relax();
 	int saved = errno;
 
 	if (l->sample)
@@ -192,5 +195,6 @@ void launch_end(struct launching *l, CUresult rc)
 		hold(l);
 	if (l->mark && rc == CUDA_SUCCESS)
 		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
+	capture_restore(mode);
 	errno = saved;
 }

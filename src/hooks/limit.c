@@ -166,18 +166,23 @@ static CUresult frame_of(struct memory *memory, CUfunction function, int *ret_by
 CUresult local_memory_check(CUfunction function)
 {
 	struct memory *memory = mem_of_process();
+	CUstreamCaptureMode mode;
+	enum mem_begin begin = MEM_PASS;
 	struct limit_call c;
+	CUresult result;
 	int frame;
 
-	if (!memory || captures_active || !function)
+	if (!memory || !function)
 		return CUDA_SUCCESS;
-	if (frame_of(memory, function, &frame) != CUDA_SUCCESS)
+	mode = capture_relax();
+	result = frame_of(memory, function, &frame);
+	if (result == CUDA_SUCCESS && frame > 0)
+		begin = limit_begin(&c, CU_LIMIT_STACK_SIZE, (uint64_t)frame);
+	capture_restore(mode);
+	if (result != CUDA_SUCCESS || begin == MEM_REFUSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	switch (frame > 0 ? limit_begin(&c, CU_LIMIT_STACK_SIZE, (uint64_t)frame) : MEM_PASS) {
-	case MEM_REFUSED: return CUDA_ERROR_OUT_OF_MEMORY;
-	case MEM_HELD: limit_raised(&c); break;
-	case MEM_PASS: break;
-	}
+	if (begin == MEM_HELD)
+		limit_raised(&c);
 	atomic_store_explicit(&local_memory_seen[local_memory_place(function)], function,
 			      memory_order_relaxed);
 	return CUDA_SUCCESS;

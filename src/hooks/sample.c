@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "hooks/capture.h"
 #include "hooks/hooks.h"
 #include "hooks/sample.h"
 #include "sched/sched.h"
@@ -68,7 +67,7 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 	uint32_t unlocked = 0;
 	CUcontext context;
 
-	if (atomic_load(&captures_active) || real.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+	if (real.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
 		return NULL;
 	sample = claim(sampler, context);
 	if (!sample)
@@ -216,8 +215,7 @@ void sample_forget(struct sampler *sampler, struct sample *sample)
 
 void sample_collect(struct sampler *sampler, struct sched *sched)
 {
-	if (atomic_load_explicit(&sampler->pending, memory_order_relaxed) == 0 ||
-	    atomic_load(&captures_active))
+	if (atomic_load_explicit(&sampler->pending, memory_order_relaxed) == 0)
 		return;
 	for (unsigned i = 0; i < SAMPLES; i++)
 		read_one(sampler, sched, &sampler->samples[i]);

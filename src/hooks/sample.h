@@ -4,6 +4,8 @@
  * A pair around one kernel reads the kernel's time plus SAMPLE_EVENT_NS when the stream has work queued; on an idle stream
  * the first event would pass before the launch arrives, so the pair then stands behind a gate that is opened
  * after the launch call (docs/sm-time.md, "What a pair reads").
+ *
+ * While something is captured in the process the caller is in relaxed capture mode.
  */
 #ifndef CUOTA_HOOKS_SAMPLE_H
 #define CUOTA_HOOKS_SAMPLE_H

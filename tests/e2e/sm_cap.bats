@@ -66,6 +66,19 @@ BATS_TEST_RETRIES=2 # a neighbour on the machine can spoil a run, not three
 	done
 }
 
+# Without samples every kernel would be a short one: 95 % and more.
+@test "a capture that is never ended turns nothing off" {
+	local mode
+	for mode in global thread relaxed; do
+		machine "$mode"
+		tenant "$mode" CUOTA_SM=25 captures "$mode" 600 open
+	done
+	ended global thread relaxed
+	for mode in global thread relaxed; do
+		between "$(cat "$DIR/$mode.out")" 15 30 "beside a capture in mode $mode"
+	done
+}
+
 @test "a cap changed by cuota set holds within half a second, down and up" {
 	tenant job CUOTA_GROUP=job CUOTA_SM=80 steady 1000 8 5
 	from=$(began job)

@@ -2,9 +2,7 @@
  * A workload with a fixed amount of work per kernel, for measuring shares: share = rate / solo rate. A kernel that
  * spun on a clock would "finish" while other programs have the device and could not show a missing limiter.
  *
- * One binary for the real and the simulated GPU: the kernel is called sim_spin and takes nanoseconds; here it
- * counts iterations worth about as much (108 ns each on an H200 filled with 1,056 x 256 threads), the simulator occupies
- * the device for exactly that long.
+ * One binary for the real and the simulated GPU (sim_tools/spin_ptx.h).
  *
  *   work --us 94 --mode wait|queue|burst|streams|graph [--seconds 3] [--burst 20] [--grid 1056] [--block 256]
  *        [--start NS] [--label TEXT] [--idle-us N] [--settle S]
@@ -21,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "../sim_tools/spin_ptx.h"
 
 #define DRIVER(X) \
 	X(cuInit) \
@@ -49,19 +49,6 @@ DRIVER(X)
 
 #define MAX_WINDOWS 4096
 #define RING	    16
-
-static const char ptx[] =
-	".version 7.0\n.target sm_70\n.address_size 64\n"
-	".visible .global .align 4 .u32 sink;\n"
-	".visible .entry sim_spin(.param .u64 ns)\n{\n"
-	".reg .pred %p<3>;\n.reg .u64 %n, %i, %s;\n.reg .u32 %a;\n"
-	"ld.param.u64 %n, [ns];\nmov.u64 %i, 0;\ncvt.u32.u64 %a, %n;\n"
-	"LOOP:\n"
-	"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-	"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-	"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-	"add.u64 %i, %i, 108;\nsetp.lt.u64 %p1, %i, %n;\n@%p1 bra LOOP;\n"
-	"setp.eq.u32 %p2, %a, 12345;\nmov.u64 %s, sink;\n@%p2 st.global.u32 [%s], %a;\nret;\n}\n";
 
 struct options {
 	double us, seconds, idle_us, settle;
@@ -286,7 +273,7 @@ int main(int argc, char **argv)
 	must(p_cuDeviceGet(&device, 0), "device");
 	must(p_cuDevicePrimaryCtxRetain(&context, device), "context");
 	must(p_cuCtxSetCurrent(context), "context");
-	must(p_cuModuleLoadData(&module, ptx), "module");
+	must(p_cuModuleLoadData(&module, spin_ptx), "module");
 	must(p_cuModuleGetFunction(&f, module, "sim_spin"), "function");
 	for (int i = 0; i < 4; i++)
 		must(p_cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), "stream");

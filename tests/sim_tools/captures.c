@@ -1,9 +1,12 @@
 /*
- * captures MODE(global|thread|relaxed) REPLAYS
+ * captures MODE(global|thread|relaxed) REPLAYS [open]
  *
  * Under a cap that binds: works for a while, so that launches wait, then captures 100 launches and a stream-ordered
  * allocation, instantiates the graph and replays it. Every call must succeed, and the capture must live: a quota that
  * queries, synchronises or sleeps on a capturing stream ends it. Prints the percentage of the time that the replays took.
+ *
+ * With "open" a capture is begun before anything else and left open while kernels run on another stream: their share is
+ * printed, and the capture must be good at the end.
  */
 #include <string.h>
 
@@ -41,6 +44,45 @@ static CUgraphExec capture(CUfunction spin, CUstream stream, CUstreamCaptureMode
 	return exec;
 }
 
+/* Kernels of 1 ms, eight under way, all of a kind never seen before the capture began. */
+static double beside_an_open_capture(CUfunction spin, CUstream capturing, CUstream stream,
+				     int count, CUstreamCaptureMode mode)
+{
+	CUstreamCaptureStatus status;
+	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUevent events[8];
+	CUgraph graph;
+	double from;
+
+	for (int i = 0; i < 8; i++)
+		must(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+	must(cuStreamBeginCapture(capturing, mode));
+	spin_for(spin, US, capturing);
+	/* What this program does itself is allowed to it. */
+	must(cuThreadExchangeStreamCaptureMode(&relaxed));
+	from = now_ms();
+	for (int i = 0; i < count + 8; i++) {
+		if (i >= 8)
+			must(cuEventSynchronize(events[i % 8]));
+		if (i >= count)
+			continue;
+		/* Its launches are as in a program that knows of no mode. */
+		must(cuThreadExchangeStreamCaptureMode(&relaxed));
+		spin_for(spin, 1000, stream);
+		must(cuThreadExchangeStreamCaptureMode(&relaxed));
+		must(cuEventRecord(events[i % 8], stream));
+	}
+	from = count * 100.0 / (now_ms() - from);
+	must(cuThreadExchangeStreamCaptureMode(&relaxed));
+	must(cuStreamIsCapturing(capturing, &status));
+	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		fprintf(stderr, "the capture is in state %d\n", (int)status);
+		exit(1);
+	}
+	must(cuStreamEndCapture(capturing, &graph));
+	return from;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "global";
@@ -57,6 +99,10 @@ int main(int argc, char **argv)
 	spin = spin_kernel();
 	must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	must(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	if (argc > 3) {
+		printf("%.1f\n", beside_an_open_capture(spin, other, stream, replays, mode));
+		return 0;
+	}
 	for (int i = 0; i < 200; i++)
 		spin_for(spin, 500, i % 2 ? stream : other);
 	exec = capture(spin, stream, mode); /* with work under way and debt behind it */

@@ -1,6 +1,6 @@
 /*
- * What the SM-time programs share: a kernel that occupies the device for the nanoseconds it is told (the simulated driver
- * knows it by its name), the first device, and the clock of /proc/uptime, which shell tests can read.
+ * What the SM-time programs share: a kernel that occupies the device for about the nanoseconds it is told, the first
+ * device, and the clock of /proc/uptime, which shell tests can read.
  */
 #ifndef CUOTA_TESTS_SPIN_H
 #define CUOTA_TESTS_SPIN_H
@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const char spin_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-			       ".visible .entry sim_spin(.param .u64 ns)\n{\n\tret;\n}\n";
+#include "spin_ptx.h"
 
 static inline void must_at(CUresult rc, const char *what, int line)
 {
@@ -61,7 +60,7 @@ static inline void spin_for(CUfunction spin, double us, CUstream stream)
 	unsigned long long ns = (unsigned long long)(us * 1e3);
 	void *parameters[] = {&ns};
 
-	must(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+	must(cuLaunchKernel(spin, SPIN_GRID, 1, 1, SPIN_BLOCK, 1, 1, 0, stream, parameters, NULL));
 }
 
 #endif

@@ -16,6 +16,11 @@ def driver_path():
 os.environ["NUMBA_CUDA_DRIVER"] = driver_path()
 
 import numpy
+
+# Numba releases older than NumPy 2.4 ask for a name that is gone; nothing here uses it.
+if not hasattr(numpy, "row_stack"):
+    numpy.row_stack = numpy.vstack
+
 from numba import cuda
 
 
