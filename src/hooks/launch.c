@@ -58,13 +58,19 @@ static void wait_for_first_sample(struct launching *l)
 	}
 }
 
+static int many_streams(const struct launching *l)
+{
+	return atomic_load_explicit(&l->launcher->sched.many_streams, memory_order_relaxed) != 0;
+}
+
 /* Pays, waits or gates as the scheduler says; 1 when the stream now waits at a turn's gate. */
 static int admit(struct launching *l)
 {
 	struct launcher *launcher = l->launcher;
 	struct sched *sched = &launcher->sched;
 	int can_gate = sched->use_turns && !l->ungated && !sched_is_dense(sched) &&
-		       !cost_is_unknown(l->cost) && gate_usable(&launcher->gate, sched);
+		       !cost_is_unknown(l->cost) && !(many_streams(l) && cost_is_vague(l->cost)) &&
+		       gate_usable(&launcher->gate, sched);
 	struct admit_result result;
 	uint64_t now;
 
@@ -88,22 +94,17 @@ static int admit(struct launching *l)
 	}
 }
 
-static int many_streams(const struct launching *l)
-{
-	return atomic_load_explicit(&l->launcher->sched.many_streams, memory_order_relaxed) != 0;
-}
-
 /* With several streams the kernels of the others are in the pair, unless the device was idle before. */
 static int is_alone(const struct launching *l)
 {
-	return !many_streams(l) || l->dry;
+	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched));
 }
 
 static int launch_slow(struct launching *l, int flows)
 {
 	struct launcher *launcher = l->launcher;
 	CUstreamCaptureMode mode = capture_relax();
-	int saved = errno, gated = 0;
+	int saved = errno, gated = 0, alone;
 
 	l->sample = NULL;
 	l->mark = 0;
@@ -112,10 +113,11 @@ static int launch_slow(struct launching *l, int flows)
 	wait_for_first_sample(l);
 	if (!flows)
 		gated = admit(l);
-	if (l->want_sample && (is_alone(l) || !cost_sample_later(l->cost))) {
-		l->sample = sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
-					 l->stream, l->cost, l->charged_ns, gated || l->ungated,
-					 is_alone(l));
+	alone = l->want_sample && is_alone(l);
+	if (l->want_sample && (alone || !cost_sample_later(l->cost))) {
+		l->sample =
+			sample_begin(&launcher->sampler, &launcher->gate, &launcher->sched,
+				     l->stream, l->cost, l->cost_ns, gated || l->ungated, alone);
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
@@ -157,7 +159,8 @@ int launch_begin(struct launching *l, const void *function, uint64_t key, CUstre
 	}
 	l->cost = costs_find(&sched->costs, key);
 	note_plain(l->cost, function);
-	l->charged_ns = cost_launch(l->cost, &l->want_sample);
+	l->cost_ns = cost_launch(l->cost, &l->want_sample);
+	l->charged_ns = sched_scaled(sched, l->cost_ns);
 	flows = sched_flows(sched, l->charged_ns);
 	/* Until the first sample is read each launch looks for it: by guess a 20 ms kernel looks like a short one. */
 	if (__builtin_expect(flows && !l->want_sample &&

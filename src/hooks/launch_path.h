@@ -55,7 +55,8 @@ static inline __attribute__((always_inline)) int launch_at_once(const void *func
 	left = atomic_load_explicit(&cost->countdown, memory_order_relaxed);
 	if (atomic_load_explicit(&cost->key, memory_order_relaxed) != key ||
 	    !atomic_load_explicit(&cost->plain, memory_order_relaxed) || left <= 1 ||
-	    !sched_goes(sched, atomic_load_explicit(&cost->mean_ns, memory_order_relaxed)))
+	    !sched_goes(sched, sched_scaled(sched, atomic_load_explicit(&cost->mean_ns,
+									memory_order_relaxed))))
 		return 0;
 	atomic_store_explicit(&cost->countdown, left - 1, memory_order_relaxed);
 	return 1;
@@ -67,7 +68,8 @@ struct launching {
 	struct cost *cost;
 	struct sample *sample;
 	CUstream stream;
-	uint64_t charged_ns;
+	uint64_t cost_ns;    /* what it takes on its own, */
+	uint64_t charged_ns; /* and what it was charged */
 	int want_sample;
 	int ungated;   /* one of several launches that wait for each other: no gate in the stream */
 	int dry;       /* nothing of this process was on the device before */

@@ -75,6 +75,15 @@ static inline int cost_is_unknown(const struct cost *cost)
 	       atomic_load_explicit(&cost->unknown, memory_order_relaxed) > COST_UNKNOWN_MAX;
 }
 
+/*
+ * 1 while all that is known are a few upper bounds. With several streams those hold the other streams' kernels: such launches
+ * should be made when they can be timed alone.
+ */
+static inline int cost_is_vague(const struct cost *cost)
+{
+	return !atomic_load_explicit(&cost->sure, memory_order_relaxed);
+}
+
 /* What to charge for one launch now. Cheap: a load and a decrement. *ret_sample = 1 when it should be timed. */
 uint64_t cost_launch(struct cost *cost, int *ret_sample);
 

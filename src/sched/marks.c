@@ -50,22 +50,24 @@ static uint32_t see_marks(struct sched *sched)
 uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 {
 	struct slot_sm *sm = sched->slot_sm;
-	uint32_t done, last;
-	uint64_t opened, until, due, at = 0;
+	uint32_t done, last, before;
+	uint64_t opened, left, until, due, at = 0;
 
 	sched_lock(sched);
+	before = sched->done;
 	done = see_marks(sched);
 	opened = sched->issued_ns - sched->closed_ns;
 	until = LOAD(&sm->busy_until_ns);
 	last = sched->mark;
 	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
 		last--;
-	if (last == done) {
-		uint64_t tail = opened - sched->mark_ns[done % SCHED_MARKS];
-
-		if (LOAD(&sm->unsure) && until > now_ns + tail)
-			until = now_ns + tail;
-	} else {
+	if (done != before)
+		overlap_seen(sched, sched->mark_ns[done % SCHED_MARKS], now_ns);
+	/* Sooner than predicted: what has not been seen is left, at most. */
+	left = opened - sched->mark_ns[done % SCHED_MARKS];
+	if ((done != before || (last == done && LOAD(&sm->unsure))) && until > now_ns + left)
+		until = now_ns + left;
+	if (last != done) {
 		due = mark_due(sched, done + 1, opened, until);
 		if (now_ns >= due + SCHED_LATE_NS)
 			until += now_ns - due;

@@ -43,4 +43,15 @@ uint32_t marks_issue(struct sched *sched, uint64_t ns, unsigned lane, int conten
  */
 uint64_t marks_look(struct sched *sched, uint64_t now_ns);
 
+/* ---- overlap.c: kernels of several streams that run side by side --------------------------------------- */
+
+/* From at_ns on the device works for what is handed over from now on. */
+void overlap_begin(struct sched *sched, uint64_t at_ns);
+
+/* Work up to `seen_ns` is done. Under the lock. */
+void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns);
+
+/* 1 when a capped program should save up before it goes on, so that its streams can run together. */
+int overlap_wants_batch(const struct sched *sched, uint64_t now_ns);
+
 #endif

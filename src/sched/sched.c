@@ -54,6 +54,7 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 	sched->open = &sched->open_word;
 	sched->lanes = sched->lane_words;
 	sched->chunk = 1;
+	sched->scale = SCHED_ONE;
 }
 
 /* The group's cap in hundredths of a percent; 0 = none, or not to be kept here. */
@@ -207,18 +208,40 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 	return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 }
 
+/* The device has nothing of ours, and begins with what comes now: at once, or when it has changed contexts. */
+static void work_begins(struct sched *sched, uint64_t now_ns)
+{
+	uint64_t until = LOAD(&sched->slot_sm->busy_until_ns);
+
+	if (LOAD(&sched->many_streams))
+		overlap_begin(sched, until > now_ns ? until : now_ns);
+}
+
+static int is_idle(const struct sched *sched, uint64_t now_ns)
+{
+	return LOAD(&sched->slot_sm->busy_until_ns) <= now_ns && !LOAD(&sched->slot_sm->unsure);
+}
+
+/* Others compete, or a cap has to know what several streams take together. */
+static int wants_marks(const struct sched *sched, uint32_t cap)
+{
+	return LOAD(&sched->turns.file->turn.until_ns) != 0 || (cap && LOAD(&sched->many_streams));
+}
+
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
 			   int can_gate, struct admit_result *ret)
 {
 	uint32_t cap = cap_of(sched);
 	enum admission what = ADMIT_GO;
 	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
-	int idle = LOAD(&sched->slot_sm->busy_until_ns) <= now_ns && !LOAD(&sched->slot_sm->unsure);
+	int idle = is_idle(sched, now_ns);
 
 	memset(ret, 0, sizeof(*ret));
 	if (cap) {
-		uint64_t batch =
-			sched->use_turns && turn_contended(&sched->turns) ? SCHED_BATCH_NS : 0;
+		uint64_t batch = sched->use_turns && (turn_contended(&sched->turns) ||
+						      overlap_wants_batch(sched, now_ns))
+					 ? SCHED_BATCH_NS
+					 : 0;
 
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {
@@ -232,6 +255,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	}
 	if (sched->use_turns) {
 		turn_resume(&sched->turns);
+		if (LOAD(&sched->many_streams) && turn_is_ours(&sched->turns))
+			marks_look(sched, now_ns);
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
 	}
 	STORE(&sched->waiting, what == ADMIT_WAIT);
@@ -239,11 +264,12 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		uint64_t paid;
 
 		ret->dry = idle;
+		if (idle)
+			work_begins(sched, now_ns);
 		paid = pay_pending(sched, now_ns);
 
 		if (sched->use_turns)
-			ret->mark = marks_issue(sched, paid, lane,
-						LOAD(&sched->turns.file->turn.until_ns) != 0);
+			ret->mark = marks_issue(sched, paid, lane, wants_marks(sched, cap));
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}
@@ -305,6 +331,8 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 
 	if (delta_ns == 0)
 		return;
+	delta_ns = delta_ns < 0 ? -(int64_t)sched_scaled(sched, (uint64_t)-delta_ns)
+				: (int64_t)sched_scaled(sched, (uint64_t)delta_ns);
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, (uint64_t)delta_ns,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, (uint64_t)delta_ns,
@@ -319,7 +347,7 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
 	uint64_t word, look = 0, paid;
-	int all;
+	int all, idle = is_idle(sched, now_ns);
 	uint32_t cap = cap_of(sched);
 
 	if (cap) {
@@ -333,6 +361,8 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	turn_resume(&sched->turns);
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
+	if (idle)
+		work_begins(sched, now_ns);
 	all = backlog_open(sched, now_ns, &paid);
 	pay(sched, paid, 0, now_ns);
 	if (all)

@@ -35,11 +35,16 @@
 #define SCHED_MARKS    256u    /* marks under way that can be told apart */
 #define SCHED_LATE_NS  50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
-	1000000u /* marks due later than this are looked at once in it all the same */
-#define SCHED_POLL_NS	    25000u /* how often the last mark is looked for */
-#define SCHED_QUEUE_MAX	    600u   /* launches behind closed gates: the driver queues about 1,000 */
-#define SCHED_BATCH_NS	    3000000u /* saved up before a capped group competes for a turn again */
-#define SCHED_MANY	    64u
+	1000000u	       /* marks due later than this are looked at once in it all the same */
+#define SCHED_POLL_NS	25000u /* how often the last mark is looked for */
+#define SCHED_QUEUE_MAX 600u   /* launches behind closed gates: the driver queues about 1,000 */
+#define SCHED_BATCH_NS	3000000u /* saved up before a capped group competes for a turn again */
+#define SCHED_MANY	64u
+#define SCHED_ONE	65536u
+#define SCHED_SEEN_NS	2500000u /* a shorter stretch of work tells too little about its length */
+#define SCHED_PROBE_NS \
+	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
+#define SCHED_PROBE_GAP_NS  2000000000u
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
 struct sched {
@@ -53,6 +58,8 @@ struct sched {
 	const void *_Atomic last_stream;
 	_Atomic uint32_t
 		many_streams; /* counts down from SCHED_MANY while all launches go to one stream */
+	_Atomic uint32_t
+		scale; /* SCHED_ONE: a launch costs what it takes; less: several run side by side */
 
 	struct member *member;
 	struct group_sm *group_sm;
@@ -92,6 +99,11 @@ struct sched {
 	uint64_t marked_ns;	  /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
 
+	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
+	uint64_t seen_at_ns, seen_ns;
+	uint32_t seen_percent;
+	_Atomic uint32_t alone_chances;
+
 	/* How busy the program itself keeps the device while it is ours and no backlog helps: decides between
 	 * gate and host wait. */
 	_Atomic uint64_t flow_busy_ns, flow_began_ns;
@@ -120,6 +132,12 @@ void sched_init(struct sched *sched, struct member *member, enum sched_mode mode
 
 /* After the member's seat may have moved: points at its new one. Service thread. */
 void sched_rebind(struct sched *sched);
+
+/* What a launch that takes `ns` on its own is charged: less where several run side by side. */
+static inline uint64_t sched_scaled(const struct sched *sched, uint64_t ns)
+{
+	return ns * atomic_load_explicit(&sched->scale, memory_order_relaxed) / SCHED_ONE;
+}
 
 /* 1 when a launch may go at once, which is then charged; 0: nothing has happened. */
 static inline int sched_goes(struct sched *sched, uint64_t cost_ns)
@@ -169,7 +187,13 @@ void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint3
 /* Opens all that is closed, in the words used now, and goes on with words of our own. */
 void sched_own_words(struct sched *sched);
 
-/* A sample came back: corrects the account by delta_ns. */
+/*
+ * 1 when a launch that can be timed alone should be: the host then waits for it. Seldom where kernels of several streams
+ * run side by side, since nothing runs beside it.
+ */
+int sched_times_alone(struct sched *sched);
+
+/* A sample came back: corrects the account by delta_ns (as it takes on its own). */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);
 
 /*

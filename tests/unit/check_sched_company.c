@@ -146,6 +146,43 @@ START_TEST(four_streams_and_one_share_by_weight)
 }
 END_TEST
 
+/* Four small kernels at a time: what counts is that the device works, not the sum of what each kernel took. */
+START_TEST(kernels_that_run_side_by_side_are_paid_for_once)
+{
+	struct process_model *p = add("a", 2500, 100);
+
+	deep(p, lengths[_i], 64);
+	p->streams = 4;
+	p->small = 1;
+	world_run(&w, 3 * SECOND);
+	/* What is seen of a stretch ends a little late: less than the cap rather than more. */
+	within(share_over(p, 10 * SECOND), 22.5, 25.5);
+	/* Four times what one stream could do in that time. */
+	within((double)p->launches * (double)lengths[_i] / 1e8, 4 * 21, 4 * 25.5);
+}
+END_TEST
+
+START_TEST(two_programs_of_small_kernels_keep_their_throughput)
+{
+	double work = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct process_model *p = add(i ? "b" : "a", 0, 100);
+
+		deep(p, lengths[_i], 64);
+		p->streams = 4;
+		p->small = 1;
+	}
+	world_run(&w, 3 * SECOND);
+	world_reset(&w);
+	world_run(&w, 10 * SECOND);
+	for (unsigned i = 0; i < 2; i++)
+		work += (double)w.p[i].launches * (double)lengths[_i] / 1e8;
+	within((double)w.p[0].busy_ns / (double)(w.p[0].busy_ns + w.p[1].busy_ns), 0.49, 0.51);
+	within(work, 4 * 92, 4 * 100);
+}
+END_TEST
+
 START_TEST(kernels_of_four_lengths_in_turn_hold_the_cap)
 {
 	static const uint64_t shapes[] = {10000, 94000, 2000000, 20000000};
@@ -358,6 +395,8 @@ int main(void)
 	tcase_add_test(tcase, four_streams_share_one_cap);
 	tcase_add_loop_test(tcase, four_streams_each_lose_nothing_next_to_one_another, 0, 3);
 	tcase_add_loop_test(tcase, four_streams_and_one_share_by_weight, 0, 3);
+	tcase_add_loop_test(tcase, kernels_that_run_side_by_side_are_paid_for_once, 0, 2);
+	tcase_add_loop_test(tcase, two_programs_of_small_kernels_keep_their_throughput, 0, 2);
 	tcase_add_test(tcase, kernels_of_four_lengths_in_turn_hold_the_cap);
 	tcase_add_loop_test(tcase, kernels_from_a_microsecond_to_five_seconds_hold_the_cap, 0,
 			    COUNT(extremes));

@@ -47,6 +47,7 @@ struct process_model {
 	unsigned depth; /* deep queue: launches outstanding at most (burst unused) */
 	int can_gate;
 	unsigned streams; /* launches go round them; 0 = one */
+	int small;	  /* a kernel leaves room: those of several streams run side by side */
 	uint64_t shapes
 		[WORLD_SHAPES]; /* lengths in turn, each a kind of its own; none = kernel_ns */
 	uint64_t launches_max;	/* ends after so many; 0 = never */
@@ -67,7 +68,7 @@ struct process_model {
 	int charged; /* the launch being admitted has been charged, */
 	int flows;   /* and may go at once */
 	int thought; /* the pause before this burst is over */
-	uint64_t cost;
+	uint64_t cost, scaled;
 	struct cost *timed; /* the launch being admitted is to be timed */
 	int holding;	    /* the host waits for the last timed one */
 	int dry;	    /* and nothing was on the device before */

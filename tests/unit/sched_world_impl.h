@@ -56,21 +56,45 @@ void world_reset(struct world *w)
 		w->p[i].busy_ns = w->p[i].launches = w->p[i].waited_ns = w->p[i].pause_ns = 0;
 }
 
+/* The first kernel of a stream; NULL when there is none or it may not run. */
+static struct kernel *head_of(const struct process_model *p, unsigned stream)
+{
+	const struct stream_model *s = &p->stream[stream];
+	const struct kernel *k = &s->queue[s->head % WORLD_QUEUE];
+
+	if (s->head == s->tail ||
+	    (k->chunk && (int32_t)(atomic_load(p->sched.open) - k->chunk) < 0))
+		return NULL;
+	return (struct kernel *)k;
+}
+
 /* The next kernel of a context, round its streams; NULL when none may run. */
 static struct kernel *next_kernel(const struct process_model *p, unsigned *ret_stream)
 {
 	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
 		unsigned at = (p->at + i) % WORLD_STREAMS;
-		const struct stream_model *s = &p->stream[at];
-		const struct kernel *k = &s->queue[s->head % WORLD_QUEUE];
+		struct kernel *k = head_of(p, at);
 
-		if (s->head == s->tail ||
-		    (k->chunk && (int32_t)(atomic_load(p->sched.open) - k->chunk) < 0))
+		if (!k)
 			continue;
 		*ret_stream = at;
-		return (struct kernel *)k;
+		return k;
 	}
 	return NULL;
+}
+
+/* Small kernels of several streams run side by side: when the first of them is done. */
+static uint64_t soonest(const struct process_model *p)
+{
+	uint64_t least = NEVER;
+
+	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
+		const struct kernel *k = head_of(p, i);
+
+		if (k && k->ns < least)
+			least = k->ns;
+	}
+	return least;
 }
 
 static int runnable(const struct process_model *p)
@@ -143,7 +167,7 @@ static uint64_t device_next(const struct world *w)
 	k = next_kernel(p, &stream);
 	if (!k)
 		return NEVER;
-	end = w->now + (waits_for_peer(p) ? SPIN_NS : k->ns);
+	end = w->now + (waits_for_peer(p) ? SPIN_NS : p->small ? soonest(p) : k->ns);
 	if (w->slice_end > w->now && w->slice_end < end)
 		end = w->slice_end;
 	return end;
@@ -196,13 +220,20 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 static void pairs_begin(const struct world *w, struct process_model *p)
 {
 	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
-		struct stream_model *s = &p->stream[i];
-		struct kernel *k = &s->queue[s->head % WORLD_QUEUE];
+		struct kernel *k = head_of(p, i);
 
-		if (s->head != s->tail && !k->began &&
-		    !(k->chunk && (int32_t)(atomic_load(p->sched.open) - k->chunk) < 0))
+		if (k && !k->began)
 			k->began = w->now;
 	}
+}
+
+static void run_for(struct world *w, struct process_model *p, unsigned stream, uint64_t to)
+{
+	struct kernel *k = head_of(p, stream);
+
+	k->ns -= to - w->now < k->ns ? to - w->now : k->ns;
+	if (k->ns == 0)
+		kernel_done(w, p, k, stream, to);
 }
 
 static void device_advance(struct world *w, uint64_t to)
@@ -225,9 +256,9 @@ static void device_advance(struct world *w, uint64_t to)
 	p->busy_ns += to - w->now;
 	if (waits_for_peer(p))
 		return;
-	k->ns -= to - w->now < k->ns ? to - w->now : k->ns;
-	if (k->ns == 0)
-		kernel_done(w, p, k, stream, to);
+	for (unsigned i = 0; i < WORLD_STREAMS; i++)
+		if (i == stream || (p->small && head_of(p, i)))
+			run_for(w, p, i, to);
 }
 
 /* The wake-ups that hooks and service threads do with futexes. */
@@ -258,7 +289,7 @@ static uint64_t length_of(const struct process_model *p, unsigned *ret_kind)
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
 	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
-	int alone = p->streams <= 1 || p->dry;
+	int alone = p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched));
 	unsigned kind;
 
 	if (p->timed && !alone && cost_sample_later(p->timed))
@@ -308,6 +339,13 @@ static int waits_for_sample(struct world *w, struct process_model *p, const stru
 	return w->now < p->unknown_since + 100 * NS_PER_MS;
 }
 
+/* As in hooks/launch.c. */
+static int can_gate(const struct process_model *p, const struct cost *cost)
+{
+	return p->can_gate && !sched_is_dense(&p->sched) && !cost_is_unknown(cost) &&
+	       !(p->streams > 1 && cost_is_vague(cost));
+}
+
 /* The launch hook: charge, then go, wait or gate. */
 static void host_step(struct world *w, struct process_model *p)
 {
@@ -336,6 +374,7 @@ static void host_step(struct world *w, struct process_model *p)
 		length_of(p, &kind);
 		cost = costs_find(&p->sched.costs, 77 + kind);
 		p->asked_at = w->now;
+		atomic_store(&p->sched.many_streams, p->streams > 1 ? SCHED_MANY : 0);
 		p->cost = cost_launch(cost, &sample);
 		p->timed = sample && w->late_samples ? cost : NULL;
 		if (sample && !w->late_samples) {
@@ -345,7 +384,8 @@ static void host_step(struct world *w, struct process_model *p)
 		}
 		p->charged = 1;
 		p->unknown_since = 0;
-		p->flows = sched_flows(&p->sched, p->cost);
+		p->scaled = sched_scaled(&p->sched, p->cost);
+		p->flows = sched_flows(&p->sched, p->scaled);
 	}
 	length_of(p, &kind);
 	if (waits_for_sample(w, p, costs_find(&p->sched.costs, 77 + kind))) {
@@ -357,11 +397,9 @@ static void host_step(struct world *w, struct process_model *p)
 		push(w, p, 0, 0);
 		return;
 	}
-	switch (sched_admit(&p->sched, p->cost,
+	switch (sched_admit(&p->sched, p->scaled,
 			    p->streams ? (unsigned)(launched(p) % p->streams) : 0, w->now,
-			    p->can_gate && !sched_is_dense(&p->sched) &&
-				    !cost_is_unknown(costs_find(&p->sched.costs, 77 + kind)),
-			    &r)) {
+			    can_gate(p, costs_find(&p->sched.costs, 77 + kind)), &r)) {
 	case ADMIT_GO:
 		p->dry = r.dry;
 		push(w, p, 0, r.mark);
