@@ -173,6 +173,9 @@ $(BENCH_BIN): $(O)/bench/%: tests/bench/%.c $(O)/libcuota-core.a
 # Programs and libraries that reach the driver in every way; those whose names end in linked are linked to it.
 $(O)/doors/%linked $(O)/doors/%linked.so: DOOR_LIBS = -L$(O)/sim -Wl,--no-as-needed -l:libcuda.so.1
 
+$(O)/doors/lib_stands.so: DOOR_LIBS = $(O)/libcuota-core.a
+$(O)/doors/lib_stands.so: $(O)/libcuota-core.a
+
 $(DOOR_BIN): $(O)/doors/%: tests/doors/%.c $(O)/libcuota-core.a | $(O)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,LINK)

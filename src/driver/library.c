@@ -78,6 +78,34 @@ int library_find_at(struct library *library, const void *address)
 	return fill_from(library, &object);
 }
 
+int library_object(const struct library *library, struct object *ret)
+{
+	if (!atomic_load_explicit(&library->loaded, memory_order_acquire))
+		return -ENOENT;
+	return object_of_address((const void *)atomic_load(&library->start), ret);
+}
+
+int library_behind(struct library *library, struct object *ret)
+{
+	struct object front, found;
+
+	if (library_object(library, &front) || strcmp(front.soname, library->soname) == 0 ||
+	    loader_place(&front) == PLACE_LATER || object_by_soname(library->soname, &found))
+		return -ENOENT;
+	loader_pin(found.path);
+	for (unsigned i = 0; i < library->count; i++) {
+		void *held = atomic_load_explicit(&library->entries[i], memory_order_relaxed);
+		void *address = library_has(library, held)
+					? NULL
+					: object_symbol(&found, library->names[i]);
+
+		if (address)
+			atomic_store_explicit(&library->entries[i], address, memory_order_relaxed);
+	}
+	*ret = found;
+	return 0;
+}
+
 int library_holds(const struct library *library, const void *address)
 {
 	uintptr_t at = (uintptr_t)address;

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "driver/object.h"
+
 struct library {
 	const char *soname;
 	const char *const
@@ -39,6 +41,16 @@ int library_find_at(struct library *library, const void *address);
 
 /* 1 when the address lies in the object that the table was filled from. */
 int library_holds(const struct library *library, const void *address);
+
+/* The object that the table was filled from. 0 or -ENOENT. */
+int library_object(const struct library *library, struct object *ret);
+
+/*
+ * A tool that was preloaded may stand in for the library: it exports its marks and calls the true one. When the
+ * table was filled from such a one, this answers the true one that is loaded, and has filled what the stand-in
+ * lacks from it. 0 or -ENOENT.
+ */
+int library_behind(struct library *library, struct object *ret);
 
 /* 1 if an entry holds a real function: not NULL, not a stub of ours. */
 int library_has(const struct library *library, const void *entry);

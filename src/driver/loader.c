@@ -10,7 +10,7 @@
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-static _Atomic(const struct link_map *) last_at_start;
+static _Atomic(const struct link_map *) last_at_start, our_map;
 
 static int is_us(const struct link_map *map)
 {
@@ -88,11 +88,34 @@ void *(*loader_dlopen(void))(const char *file, int flags)
 	return (void *(*)(const char *, int))next_kept(&kept, "dlopen");
 }
 
+/* In the C library, whoever hooks the name. */
+static void *in_libc(const char *name)
+{
+	struct object libc;
+	void *found = NULL;
+
+	if (object_by_soname("libc.so.6", &libc) == 0)
+		found = object_symbol(&libc, name);
+	if (!found && object_by_soname("libdl.so.2", &libc) == 0)
+		found = object_symbol(&libc, name);
+	return found;
+}
+
+void *loader_open(const char *file, int flags)
+{
+	static _Atomic(void *) kept;
+	void *open = atomic_load_explicit(&kept, memory_order_acquire);
+
+	if (!open) {
+		open = in_libc("dlopen");
+		atomic_store_explicit(&kept, open, memory_order_release);
+	}
+	return open ? ((void *(*)(const char *, int))open)(file, flags) : NULL;
+}
+
 static void *open_loaded(const char *path, int flags)
 {
-	void *(*open)(const char *, int) = loader_dlopen();
-
-	return open && path[0] ? open(path, RTLD_LAZY | RTLD_NOLOAD | flags) : NULL;
+	return path[0] ? loader_open(path, RTLD_LAZY | RTLD_NOLOAD | flags) : NULL;
 }
 
 void *loader_handle(const char *path)
@@ -127,9 +150,14 @@ void loader_mark_start(void)
 {
 	const struct link_map *map = object_first_map();
 
-	while (map && map->l_next)
-		map = map->l_next;
-	atomic_store_explicit(&last_at_start, map, memory_order_relaxed);
+	const struct link_map *last = map;
+
+	for (; map; map = map->l_next) {
+		if (is_us(map))
+			atomic_store_explicit(&our_map, map, memory_order_relaxed);
+		last = map;
+	}
+	atomic_store_explicit(&last_at_start, last, memory_order_relaxed);
 }
 
 enum loader_place loader_place(const struct object *object)
@@ -175,4 +203,23 @@ int loader_is_us(const void *address)
 	extern const char _end[] __attribute__((visibility("hidden")));
 
 	return (const char *)address >= __ehdr_start && (const char *)address < _end;
+}
+
+/* glibc's handle of an object is its entry in the link map, as dlinfo(RTLD_DI_LINKMAP) documents. */
+int loader_is_our_handle(const void *handle)
+{
+	if (!atomic_load_explicit(&last_at_start, memory_order_relaxed))
+		loader_mark_start();
+	return handle && handle == atomic_load_explicit(&our_map, memory_order_relaxed);
+}
+
+void *loader_handle_of(const struct object *object)
+{
+	static _Atomic(void *) kept;
+	int (*about)(const void *, Dl_info *, void **, int) =
+		(int (*)(const void *, Dl_info *, void **, int))next_kept(&kept, "dladdr1");
+	void *map = NULL;
+	Dl_info info;
+
+	return about && about(object->dynamic, &info, &map, RTLD_DL_LINKMAP) ? map : NULL;
 }

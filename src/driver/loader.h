@@ -20,8 +20,11 @@ void *(*loader_dlvsym(void))(void *handle, const char *name, const char *version
 
 void *(*loader_dlopen(void))(const char *file, int flags);
 
-/* dlopen of something that is loaded already: a handle to give to loader_close(), or NULL. Leaves the
- * program's dlerror set when it fails. */
+/* dlopen by the C library itself: a tool in line may answer an open of the driver with another library. It leaves
+ * the program's dlerror set when it fails. */
+void *loader_open(const char *file, int flags);
+
+/* The same of something that is loaded already: a handle to give to loader_close(), or NULL. */
 void *loader_handle(const char *path);
 void loader_close(void *handle);
 
@@ -49,5 +52,11 @@ void *loader_after(const struct object *object, const char *name);
 
 /* 1 when the address lies in this library. */
 int loader_is_us(const void *address);
+
+/* 1 for what dlopen answers when this library is opened. */
+int loader_is_our_handle(const void *handle);
+
+/* A handle of a loaded object that stays so, not to be closed; NULL when the C library does not tell. */
+void *loader_handle_of(const struct object *object);
 
 #endif

@@ -91,6 +91,16 @@ int real_find_at(const void *address)
 	return library_find_at(&driver, address);
 }
 
+int real_object(struct object *ret)
+{
+	return library_object(&driver, ret);
+}
+
+int real_behind(struct object *ret)
+{
+	return library_behind(&driver, ret);
+}
+
 int real_holds(const void *address)
 {
 	return library_holds(&driver, address);

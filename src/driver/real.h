@@ -13,6 +13,7 @@
 #define CUOTA_DRIVER_REAL_H
 
 #include "driver/cuda_abi.h"
+#include "driver/object.h"
 
 struct real_driver {
 #define HOOK(symbol, family) __typeof__(symbol) *symbol;
@@ -39,6 +40,10 @@ int real_find(void);
  * none, -EBUSY when another driver was found first (two in one process: the second is not under quota).
  */
 int real_find_at(const void *address);
+
+/* The object that the table was filled from, and the true driver when that one only stands in for it (library.h). */
+int real_object(struct object *ret);
+int real_behind(struct object *ret);
 
 /* 1 when the address lies in the driver that the table was filled from. */
 int real_holds(const void *address);

@@ -25,6 +25,12 @@ int hooks_load(void);
 /* The same, from the object that holds an address which a look-up answered, if that is a driver. */
 int hooks_load_at(const void *address);
 
+/* For cuInit: a tool that stands in for the driver (library_behind) may have loaded the true one only then. */
+void hooks_load_behind(void);
+
+/* The wrapper for an address that a look-up answered, or the address when it is no function of the driver that we wrap. */
+void *hooks_swap(void *address);
+
 /* The same for NVML (hooks/nvml_table.c). */
 int hooks_load_nvml(void);
 int hooks_load_nvml_at(const void *address);

@@ -4,7 +4,6 @@
  * The real look-up decides (version, flags, status); if the address it answers is one that we wrap, the
  * program gets the wrapper of exactly that ABI. No table of names or versions.
  */
-#include "driver/lookup.h"
 #include "hooks/hooks.h"
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cuda_version,
@@ -12,8 +11,8 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cuda_versi
 {
 	CUresult result = real.cuGetProcAddress(symbol, pfn, cuda_version, flags);
 
-	if (result == CUDA_SUCCESS && pfn && hooks_load() == 0)
-		*pfn = lookup_swap(*pfn);
+	if (result == CUDA_SUCCESS && pfn && *pfn)
+		*pfn = hooks_swap(*pfn);
 	return result;
 }
 
@@ -22,7 +21,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda_ve
 {
 	CUresult result = real.cuGetProcAddress_v2(symbol, pfn, cuda_version, flags, status);
 
-	if (result == CUDA_SUCCESS && pfn && hooks_load() == 0)
-		*pfn = lookup_swap(*pfn);
+	if (result == CUDA_SUCCESS && pfn && *pfn)
+		*pfn = hooks_swap(*pfn);
 	return result;
 }

@@ -8,5 +8,9 @@ CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (tenant_state() == TENANT_REFUSED)
 		return CUDA_ERROR_NOT_PERMITTED;
-	return real.cuInit(flags);
+
+	CUresult result = real.cuInit(flags);
+
+	hooks_load_behind();
+	return result;
 }

@@ -16,6 +16,7 @@
 #include "driver/text.h"
 #include "hooks/hooks.h"
 #include "preload/deepbind.h"
+#include "preload/own_handle.h"
 #include "preload/scope.h"
 
 extern void *dlsym(void *, const char *) __attribute__((visibility("default")));
@@ -39,6 +40,23 @@ static int caller_object(const void *caller, struct object *ret)
 static const char *soname_of(enum name_kind kind)
 {
 	return kind == NAME_NVML ? "libnvidia-ml.so.1" : "libcuda.so.1";
+}
+
+/* Our own handle, taken for the driver's: see own_handle.h. */
+static void *answer_own(void *handle, const char *name, const char *version, const void *caller)
+{
+	enum name_kind kind = name_kind(name);
+	struct object from;
+	void *found = own_handle_find(name, version);
+
+	if (!found || caller_object(caller, &from) || dlsym_is_driver_part(&from, caller))
+		return found;
+	if (kind != NAME_OTHER) {
+		dlsym_swap(found, name, kind); /* the table is filled from there, if not yet */
+		found = loader_dlsym()(handle, name);
+	}
+	loader_clear_error();
+	return found;
 }
 
 static void *our_loader_function(const char *name)
@@ -65,7 +83,7 @@ void *dlsym_swap(void *found, const char *name, enum name_kind kind)
 	switch (kind) {
 	case NAME_LOADER: return swap_loader_function(found, name);
 	case NAME_NVML: return hooks_load_nvml_at(found) ? found : lookup_swap(found);
-	case NAME_CUDA: return hooks_load_at(found) ? found : lookup_swap(found);
+	case NAME_CUDA: return hooks_swap(found);
 	case NAME_OTHER: break;
 	}
 	return found;
@@ -101,6 +119,10 @@ void *dlsym_answer(void *handle, const char *name, const void *caller, void **re
 
 	deepbind_now_if_due();
 	*ret_answer = NULL;
+	if (real_dlsym && own_handle_asked(handle, name)) {
+		*ret_answer = answer_own(handle, name, NULL, caller);
+		return NULL;
+	}
 	if (kind == NAME_OTHER || !real_dlsym)
 		return (void *)real_dlsym;
 	if (caller_object(caller, &from) || dlsym_is_driver_part(&from, caller))
@@ -132,6 +154,10 @@ void *dlvsym_answer(void *handle, const char *name, const char *version, const v
 
 	deepbind_now_if_due();
 	*ret_answer = NULL;
+	if (real_dlvsym && own_handle_asked(handle, name)) {
+		*ret_answer = answer_own(handle, name, version, caller);
+		return NULL;
+	}
 	if (kind == NAME_OTHER || !real_dlvsym)
 		return (void *)real_dlvsym;
 	if (caller_object(caller, &from) || dlsym_is_driver_part(&from, caller))

@@ -195,6 +195,42 @@ static void deep_open(void)
 	printf("opened: %d, error: %s\n", library != NULL, error_text());
 }
 
+/* Whatever handle the program was given for the driver, all of the driver is behind it. */
+static void driver_handle(void)
+{
+	static const char *const names[] = {
+		"cuInit",	    "cuMemAlloc_v2",	   "cuMemAllocAsync",
+		"cuGetProcAddress", "cuGetProcAddress_v2", "cuDriverGetVersion",
+		"cuGetErrorName",   "cuCtxGetApiVersion",  "cuFooNotThere"};
+	void *handle = driver(), *found = NULL;
+	int version = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		show(names[i], dlsym(handle, names[i]));
+	dlsym(handle, "cuFooNotThere");
+	show("good after bad", dlsym(handle, "cuDriverGetVersion"));
+	show("with its version", dlvsym(handle, "cuMemAlloc_v2", "DRIVER_1"));
+	show("unhooked with its version", dlvsym(handle, "cuDriverGetVersion", "DRIVER_1"));
+	show("of no version", dlvsym(handle, "cuDriverGetVersion", "DRIVER_2"));
+	printf("init %d\n", ((__typeof__(cuInit) *)dlsym(handle, "cuInit"))(0));
+	((__typeof__(cuDriverGetVersion) *)dlsym(handle, "cuDriverGetVersion"))(&version);
+	printf("version known: %d\n", version > 0);
+	((__typeof__(cuGetProcAddress_v2) *)dlsym(handle, "cuGetProcAddress_v2"))(
+		"cuMemAlloc", &found, 12000, 0, NULL);
+	show("asked for", found);
+}
+
+/* The same of NVML. */
+static void nvml_handle(void)
+{
+	void *handle = driver();
+
+	show("hooked", dlsym(handle, "nvmlDeviceGetMemoryInfo"));
+	show("unhooked", dlsym(handle, "nvmlInit_v2"));
+	show("absent", dlsym(handle, "nvmlFooNotThere"));
+	printf("init %d\n", ((int (*)(void))dlsym(handle, "nvmlInit_v2"))());
+}
+
 /* errno is the program's. */
 static void error_number(void)
 {
@@ -222,6 +258,8 @@ static const struct {
 	{"threads", threads},
 	{"reopened", reopened},
 	{"second-copy", second_copy},
+	{"driver-handle", driver_handle},
+	{"nvml-handle", nvml_handle},
 	{"errno", error_number},
 	{"lacking", lacking},
 	{"deep-open", deep_open},

@@ -42,6 +42,7 @@ inside()
 
 @test "glibc 2.31: a linked program" { inside /cuota/doors/door_linked; }
 @test "glibc 2.31: dlopen and dlsym" { inside /cuota/doors/door handle; }
+@test "glibc 2.31: our own handle" { inside /cuota/doors/door handle /cuota/libcuota.so; }
 @test "glibc 2.31: RTLD_DEFAULT" { inside /cuota/doors/door default; }
 @test "glibc 2.31: RTLD_NEXT" { inside /cuota/doors/door next; }
 @test "glibc 2.31: dlsym fetched from libdl" { inside /cuota/doors/door fetched-dlsym; }
