@@ -23,7 +23,7 @@ static void wait_on_host(struct launching *l, const struct admit_result *admit, 
 	uint32_t seen = atomic_load(&sched->slot_sm->turn_futex);
 	uint64_t waited;
 	long slack = prctl(PR_GET_TIMERSLACK);
-
+	demand_wait_begins(sched, now);
 	/* For the length of the wait: the usual 50 us would be lost at every turn. */
 	prctl(PR_SET_TIMERSLACK, 1000ul);
 	if (admit->until_ns > now)
@@ -33,6 +33,7 @@ static void wait_on_host(struct launching *l, const struct admit_result *admit, 
 	if (slack > 0)
 		prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 	waited = clock_now_ns() - now;
+	demand_wait_ends(sched, now + waited);
 	atomic_fetch_add_explicit(&sched->group_sm->throttled_ns, waited, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->throttled_ns, waited, memory_order_relaxed);
 }
@@ -175,15 +176,15 @@ static void hold(struct launching *l)
 {
 	struct launcher *launcher = l->launcher;
 	int alone;
-
-	sched_sync_begin(&launcher->sched);
+	if (sched_sync_begin(&launcher->sched, clock_now_ns()))
+		service_kick();
 	sample_hold(&launcher->sampler, l->sample);
 	alone = atomic_load_explicit(&launcher->sched.last_stream, memory_order_relaxed) ==
 		l->stream;
 	if (!alone) /* another thread has launched */
-		l->sample->alone = 0;
+		l->sample->company.word = 0;
 	tenant_wake(l->device, sched_sync_end(&launcher->sched, clock_now_ns(),
-					      alone && l->sample->alone != 0));
+					      alone && l->sample->company.word != 0));
 	sample_collect(&launcher->sampler, &launcher->sched);
 }
 
@@ -194,7 +195,7 @@ void launch_end(struct launching *l, CUresult rc)
 
 	if (l->sample)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
-	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->alone)
+	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->company.word)
 		hold(l);
 	if (l->mark && rc == CUDA_SUCCESS)
 		gate_write_mark(&l->launcher->gate, l->stream, l->mark);

@@ -76,7 +76,8 @@ struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct s
 	sample->charged_ns = charged_ns;
 	sample->ticket = 0;
 	/* Behind a gate it runs in some later turn; what other streams run meanwhile is in the pair too. */
-	sample->alone = alone && !behind_gate ? sched_alone(sched) : 0;
+	sample->company =
+		alone && !behind_gate ? sched_company(sched, clock_now_ns()) : (struct company){0};
 	if (!behind_gate && wants_gate(gate, sched, stream, cost) &&
 	    atomic_compare_exchange_strong(&sampler->gate_lock, &unlocked, 1)) {
 		if (gate_close_sample(gate, stream, &sample->ticket) != 0) {
@@ -159,7 +160,7 @@ void sample_hold(struct sampler *sampler, struct sample *sample)
 		note_hold(sampler, !done);
 	}
 	if (!done)
-		sample->alone = 0;
+		sample->company.word = 0;
 }
 
 static void read_one(struct sampler *sampler, struct sched *sched, struct sample *sample)
@@ -182,11 +183,8 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 	if (rc == CUDA_SUCCESS) {
 		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS;
 
-		sched_correct(
-			sched,
-			cost_sampled(sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns,
-				     sample->alone == 0 || sample->alone != sched_alone(sched)),
-			clock_now_ns());
+		sched_sampled(sched, sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns,
+			      &sample->company, clock_now_ns());
 	} else {
 		/* The context is gone, and its events with it. */
 		sample->context = NULL;

@@ -15,7 +15,7 @@
 
 #include "driver/cuda_abi.h"
 #include "hooks/gate.h"
-#include "sched/costs.h"
+#include "sched/sched.h"
 
 #define SAMPLE_EVENT_NS	   2690u    /* what the pair itself adds (H200, driver 580) */
 #define SAMPLE_GATE_MAX_NS 3000000u /* beyond this the idle stream's error does not matter */
@@ -32,8 +32,8 @@ struct sample {
 	struct cost *cost;
 	uint64_t charged_ns;
 	uint32_t ticket; /* of the sample gate, 0 = none */
-	uint64_t
-		alone; /* what sched_alone() said, 0 = others, or other streams, may have the device */
+	struct company
+		company; /* before the launch; all zero: other streams may be on the device */
 };
 
 struct sampler {

@@ -8,6 +8,7 @@
 #include "hooks/hooks.h"
 #include "hooks/launch.h"
 #include "hooks/mem_pool.h"
+#include "hooks/process.h"
 #include "hooks/tenant.h"
 
 static struct launcher *waiting_begin(void)
@@ -21,7 +22,8 @@ static struct launcher *waiting_begin(void)
 	if (!device || !device->sched->use_turns)
 		return NULL;
 	launcher = (struct launcher *)device->sched;
-	sched_sync_begin(&launcher->sched);
+	if (sched_sync_begin(&launcher->sched, clock_now_ns()))
+		service_kick();
 	return launcher;
 }
 

@@ -103,9 +103,12 @@ struct slot_sm {
 	_Atomic uint32_t in_sync; /* host threads blocked until device work is done */
 	_Atomic uint32_t unsure;  /* work is under way whose end a mark will tell */
 	_Atomic uint32_t resting; /* waits for its cap: takes no more of its turn */
-	uint32_t pad0;
+	_Atomic uint32_t
+		demand_bp; /* of the device, if it had it for itself: hundredths of a percent */
 	_Atomic uint64_t paid_ns; /* when work was last handed to the device */
-	_Atomic uint64_t reserved[6];
+	_Atomic uint32_t deep;	  /* keeps its queue filled: never dry between two launches */
+	uint32_t pad0;
+	_Atomic uint64_t reserved[5];
 };
 
 /*
@@ -152,8 +155,8 @@ struct turn {
 	_Atomic uint64_t switches;
 	_Atomic uint64_t
 		asked_ns[4]; /* by priority: when a group of it last asked for the device */
-	_Atomic uint64_t contended_ns; /* when somebody last asked for a device that another had */
-	_Atomic uint64_t reserved[6];
+	_Atomic uint64_t contended_ns; /* when somebody last asked for a device that another had */	_Atomic uint64_t intruded_ns;  /* busy time of those who went along without a turn */
+_Atomic uint64_t reserved[5];
 };
 
 struct ledger_header {

@@ -31,14 +31,17 @@ static int is_full(const struct sched *sched)
 	       sched->chunk - LOAD(sched->open) >= SCHED_CHUNKS - 1;
 }
 
-uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, int *ret_first)
+uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int *ret_first)
 {
 	uint32_t chunk = 0;
 
 	sched_lock(sched);
 	if (!is_full(sched)) {
 		chunk = into_chunk(sched, cost_ns);
-		*ret_first = sched->closed_launches == 1;
+		*ret_first =
+			sched->closed_launches == 1 || sched->closed_launches == SCHED_BATCH_MOST;
+		if (sched->closed_launches == 1)
+			sched->closed_since_ns = now_ns;
 	}
 	sched_unlock(sched);
 	return chunk;
@@ -71,4 +74,29 @@ int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
 	sched_unlock(sched);
 	*ret_paid_ns = paid;
 	return all;
+}
+
+uint64_t backlog_open_all(struct sched *sched)
+{
+	uint64_t opened;
+
+	sched_lock(sched);
+	opened = sched->closed_ns;
+	for (uint32_t chunk = LOAD(sched->open); chunk != sched->chunk;)
+		sched->ring_launches[++chunk % SCHED_CHUNKS] = 0;
+	sched->closed_launches = 0;
+	sched->closed_ns = 0;
+	STORE(sched->open, sched->chunk);
+	sched_unlock(sched);
+	return opened;
+}
+
+uint64_t backlog_ripe_at(const struct sched *sched, uint64_t now_ns)
+{
+	uint64_t at = sched->closed_since_ns + SCHED_BATCH_AGE_NS;
+
+	if (LOAD(&sched->slot_sm->in_sync) || sched->closed_ns >= SCHED_BATCH_WORK_NS ||
+	    sched->closed_launches >= SCHED_BATCH_MOST || at <= now_ns)
+		return 0;
+	return at;
 }

@@ -1,13 +1,11 @@
 /* The cost model; costs.h tells why. Plain arithmetic on a table, tested with made-up samples. */
 #include "sched/costs.h"
 
-#define MEAN_SHIFT   3 /* weight of a new sample: 1/8, once there are that many */
-#define SHARED_SHIFT 6 /* and of one that may hold another process's time: 1/64 */
+#define MEAN_SHIFT 3 /* weight of a new sample: 1/8, once there are that many */
 #define OUTLIER_RUN \
 	3u /* that many high samples in a row are the truth, not other contexts' slices */
-#define KEEP	    64u
-#define NEVER_CLEAN UINT32_MAX
-#define PROBES	    16u
+#define KEEP   64u
+#define PROBES 16u
 
 struct cost *costs_find(struct costs *costs, uint64_t key)
 {
@@ -39,7 +37,7 @@ void costs_forget(struct costs *costs)
 		atomic_store_explicit(&cost->mean_ns, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->samples, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->guessed, 0, memory_order_relaxed);
-		atomic_store_explicit(&cost->guessed_ns, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->aside_ns, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->sure, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->plain, 0, memory_order_relaxed);
 		atomic_store_explicit(&cost->unknown, 0, memory_order_relaxed);
@@ -64,7 +62,7 @@ static uint32_t sample_gap(uint64_t mean_ns, uint32_t samples)
 static void note_guess(struct cost *cost, uint64_t charged_ns)
 {
 	atomic_fetch_add_explicit(&cost->guessed, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&cost->guessed_ns, charged_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cost->aside_ns, charged_ns, memory_order_relaxed);
 }
 
 uint64_t cost_launch(struct cost *cost, int *ret_sample)
@@ -101,11 +99,11 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 static int64_t settle_guesses(struct cost *cost, uint64_t mean)
 {
 	uint32_t guessed = atomic_exchange_explicit(&cost->guessed, 0, memory_order_relaxed);
-	uint64_t charged = atomic_exchange_explicit(&cost->guessed_ns, 0, memory_order_relaxed);
+	uint64_t charged = atomic_exchange_explicit(&cost->aside_ns, 0, memory_order_relaxed);
 
 	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed)) {
 		atomic_fetch_add_explicit(&cost->guessed, guessed, memory_order_relaxed);
-		atomic_fetch_add_explicit(&cost->guessed_ns, mean * guessed, memory_order_relaxed);
+		atomic_fetch_add_explicit(&cost->aside_ns, mean * guessed, memory_order_relaxed);
 	}
 	return (int64_t)(mean * guessed) - (int64_t)charged;
 }
@@ -116,18 +114,28 @@ static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean
 {
 	/* A slice of another context inside the pair shows as a jump; believe it only when it stays. */
 	if (measured > mean * 2 + 20000) {
-		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1 <
+		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1u <
 		    OUTLIER_RUN)
 			return KEEP;
 	} else {
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 	}
 	if (shared && measured > mean + mean / 16)
-		return atomic_load_explicit(&cost->since_clean, memory_order_relaxed) <
-				       COST_CLEAN_FOR
-			       ? KEEP
-			       : SHARED_SHIFT;
+		return KEEP;
 	return samples < 2 ? 1 : samples < 4 ? 2 : MEAN_SHIFT;
+}
+
+/* Upper bounds only, and all of them higher, for long: the least of them is nearer than a mean of before. */
+static uint64_t risen(struct cost *cost, uint64_t measured)
+{
+	uint64_t least = atomic_load_explicit(&cost->aside_ns, memory_order_relaxed);
+
+	if (least == 0 || measured < least)
+		least = measured;
+	atomic_store_explicit(&cost->aside_ns, least, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&cost->highs, 1, memory_order_relaxed) + 1u < COST_RISEN)
+		return 0;
+	return least;
 }
 
 /*
@@ -141,29 +149,25 @@ static uint64_t mean_with(struct cost *cost, uint64_t measured, uint64_t mean, u
 
 	if (samples == 0 || mean == 0)
 		return measured;
-	if (!shared &&
-	    atomic_load_explicit(&cost->since_clean, memory_order_relaxed) == NEVER_CLEAN)
+	if (!shared && !atomic_load_explicit(&cost->clean, memory_order_relaxed))
 		return measured;
 	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed))
 		return measured < mean ? measured : mean;
 	shift = weight_shift(cost, measured, mean, samples, shared);
 	if (shift == KEEP)
-		return 0;
+		return shared && measured > mean ? risen(cost, measured) : 0;
 	mean = (uint64_t)((int64_t)mean + (((int64_t)measured - (int64_t)mean) >> shift));
 	return mean ? mean : 1;
 }
 
-static void note_clean(struct cost *cost, uint32_t samples, int shared)
+static void note_kind(struct cost *cost, int shared, int believed)
 {
-	uint32_t since = atomic_load_explicit(&cost->since_clean, memory_order_relaxed);
-
 	if (!shared)
-		since = 0;
-	else if (samples == 0)
-		since = NEVER_CLEAN;
-	else if (since < NEVER_CLEAN - 1)
-		since++;
-	atomic_store_explicit(&cost->since_clean, since, memory_order_relaxed);
+		atomic_store_explicit(&cost->clean, 1, memory_order_relaxed);
+	if (!believed || !atomic_load_explicit(&cost->sure, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&cost->highs, 0, memory_order_relaxed);
+	atomic_store_explicit(&cost->aside_ns, 0, memory_order_relaxed);
 }
 
 int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_ns, int shared)
@@ -177,7 +181,7 @@ int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_n
 	if (samples < COST_EARLY)
 		atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
 	mean = mean_with(cost, measured_ns, old, samples, shared);
-	note_clean(cost, samples, shared);
+	note_kind(cost, shared, mean != 0);
 	if (!mean) /* it costs what the mean says */
 		return (int64_t)old - (int64_t)charged_ns;
 	atomic_store_explicit(&cost->mean_ns, mean, memory_order_relaxed);
@@ -204,7 +208,7 @@ void cost_sample_failed(struct cost *cost)
 int cost_sample_later(struct cost *cost)
 {
 	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) ||
-	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1 >=
+	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1u >=
 		    COST_PUT_OFF) {
 		atomic_store_explicit(&cost->put_off, 0, memory_order_relaxed);
 		return 0;

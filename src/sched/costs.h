@@ -22,27 +22,29 @@
 #define COST_STEADY_GAP 128u	 /* one in this many */
 #define COST_SURE	8u	 /* upper bounds after which their mean is taken for the truth */
 #define COST_EARLY	4u	 /* and each of the first few after the very first */
-#define COST_PUT_OFF \
-	256u /* a sample that would say little is put off to the next launch, this often */
-#define COST_CLEAN_FOR \
-	64u /* next to a clean sample so many upper bounds above the mean say nothing */
+#define COST_PUT_OFF	32u /* a sample that would say little is put off, this often in a row */
+#define COST_RISEN	64u /* upper bounds above the mean in a row: it has risen */
 
 struct cost {
 	_Alignas(64) _Atomic uint64_t key; /* 0 = free */
 	_Atomic uint64_t mean_ns;	   /* what a launch is charged */
 	_Atomic uint32_t countdown;	   /* launches until the next sample */
 	_Atomic uint32_t samples;
-	_Atomic uint32_t sure; /* the mean is no mere upper bound */
+	_Atomic uint32_t sure;	/* the mean is no mere upper bound */
+	_Atomic uint32_t plain; /* for the launch path: it is, and the frame is known */
 	_Atomic uint32_t
-		guessed; /* launches charged while it was: corrected at each sample until then */
-	_Atomic uint64_t guessed_ns;  /* what they were charged in all */
-	_Atomic uint32_t high_run;    /* samples in a row that looked like outliers */
-	_Atomic uint32_t unknown;     /* launches before the first sample was read */
-	_Atomic uint32_t put_off;     /* samples put off in a row */
-	_Atomic uint32_t since_clean; /* samples since one that was no upper bound */
-	_Atomic uint32_t plain; /* for the launch path: the mean is sure and the frame is known */
-	uint32_t pad;
+		guessed; /* launches charged before it was: corrected at each sample until then */
+	_Atomic uint32_t unknown; /* launches before the first sample was read */
+	_Atomic uint64_t
+		aside_ns; /* what those were charged; later the least upper bound above the mean */
+	_Atomic uint16_t high_run; /* samples in a row that looked like outliers */
+	_Atomic uint16_t put_off;  /* samples put off in a row */
+	_Atomic uint16_t clean;	   /* one was no upper bound */
+	_Atomic uint16_t highs;	   /* upper bounds in a row above the mean */
+	uint64_t pad;
 };
+
+_Static_assert(sizeof(struct cost) == 64, "one cache line");
 
 struct costs {
 	struct cost entries[COSTS_ENTRIES];

@@ -27,11 +27,15 @@ static inline void sched_unlock(struct sched *sched)
 /* ---- backlog.c: launches behind the gate -------------------------------------------------------------- */
 
 /* Puts a launch behind the gate: its chunk, or 0 when the backlog is full. *ret_first: the first one there. */
-uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, int *ret_first);
-
+uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int *ret_first);
 /* Opens closed chunks that fit into what is left of the lease; 1 when none is left closed. */
 int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns);
 
+/* Opens all of it, whoever has the device; returns the work. */
+uint64_t backlog_open_all(struct sched *sched);
+
+/* A light program's launches are collected: 0 = it is time to ask for a turn for them, else when it will be. */
+uint64_t backlog_ripe_at(const struct sched *sched, uint64_t now_ns);
 /* ---- marks.c: predictions held against what the device has reached ------------------------------------ */
 
 /* Counts work handed to the driver; answers a mark for the stream to write after it when one is due, else 0. */

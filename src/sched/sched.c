@@ -8,7 +8,10 @@
 /* An owner word never equals this (its slot part is out of range), so "not flowing" can not match. */
 #define NOT_FLOWING UINT64_MAX
 
+#define NOT_MEASURED (UINT64_MAX / 2)
+
 #define DENSE_BP       8500u
+#define DEEP_SHARE     16u     /* of 256 launches: the device is seldom idle when one comes */
 #define DENSITY_MIN_NS 500000u /* shorter stretches of flow say little */
 
 /* Where in the ledger we look; the member's own numbers are in private memory and were checked. */
@@ -27,6 +30,8 @@ static void point(struct sched *sched)
 	STORE(&sched->slot_sm->resting, 0);
 	STORE(&sched->slot_sm->unsure, 0);
 	STORE(&sched->slot_sm->busy_until_ns, 0);
+	STORE(&sched->slot_sm->deep, 0);
+	STORE(&sched->slot_sm->demand_bp, 10000);
 }
 
 void sched_rebind(struct sched *sched)
@@ -82,6 +87,7 @@ static void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64
 		return;
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->demand.paid_ns, busy_ns, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
 	STORE(&sched->slot_sm->paid_ns, now_ns);
 	if (cap)
@@ -121,6 +127,13 @@ static void density_sample(struct sched *sched, uint32_t bp)
 	STORE(&sched->density_bp, old ? (old * 3 + bp) / 4 : bp);
 }
 
+/* Launches flow, but others may be on the device as well: nothing is learnt about the program. */
+static void flow_along(struct sched *sched, uint64_t word)
+{
+	STORE(&sched->flow_began_ns, NOT_MEASURED);
+	STORE(&sched->flowing, word);
+}
+
 static void end_flow(struct sched *sched, uint64_t now_ns)
 {
 	uint64_t began = LOAD(&sched->flow_began_ns), busy = LOAD(&sched->flow_busy_ns), wall;
@@ -128,7 +141,7 @@ static void end_flow(struct sched *sched, uint64_t now_ns)
 	if (LOAD(&sched->flowing) == NOT_FLOWING)
 		return;
 	STORE(&sched->flowing, NOT_FLOWING);
-	if (now_ns < began + DENSITY_MIN_NS)
+	if (began == NOT_MEASURED || now_ns < began + DENSITY_MIN_NS)
 		return;
 	wall = now_ns - began;
 	density_sample(sched, busy >= wall ? 10000u : (uint32_t)(busy * 10000 / wall));
@@ -146,11 +159,80 @@ int sched_is_shared(const struct sched *sched)
 	return LOAD(&sched->turns.file->turn.until_ns) != 0 || turn_contended(&sched->turns);
 }
 
-uint64_t sched_alone(const struct sched *sched)
+struct company sched_company(const struct sched *sched, uint64_t now_ns)
 {
-	return sched->use_turns ? turn_alone(&sched->turns) : !sched_is_shared(sched);
+	struct company company = {.at_ns = now_ns};
+
+	if (!sched->use_turns)
+		company.word = !sched_is_shared(sched);
+	else if (LOAD(&sched->demand.free))
+		company.word = !LOAD(&sched->demand.others);
+	else
+		company.word = turn_alone(&sched->turns);
+	company.intruded_ns = LOAD(&sched->turns.file->turn.intruded_ns);
+	return company;
 }
 
+/*
+ * What is left of a measure when those who went along had part of the time since the launch, and each slice's end cost two
+ * changes of context.
+ */
+static uint64_t without_intruders(uint64_t measured_ns, const struct company *then,
+				  const struct company *now)
+{
+	uint64_t wall = now->at_ns > then->at_ns ? now->at_ns - then->at_ns : 0;
+	uint64_t theirs = now->intruded_ns - then->intruded_ns;
+	double mine = wall > theirs ? 1 - (double)theirs / (double)wall : 0;
+
+	return (uint64_t)((double)measured_ns * mine * TURN_SLICE_NS /
+			  (TURN_SLICE_NS + 2 * TURN_SWITCH_NS)) +
+	       1;
+}
+
+void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
+		   uint64_t charged_ns, const struct company *then, uint64_t now_ns)
+{
+	struct company company = sched_company(sched, now_ns);
+	int shared = then->word == 0 || then->word != company.word;
+	uint64_t mean = LOAD(&cost->mean_ns);
+
+	/* An estimate says whether a cost has risen; that it has fallen only while none was ever measured alone. */
+	if (!shared && company.intruded_ns != then->intruded_ns) {
+		uint64_t rest = without_intruders(measured_ns, then, &company);
+
+		shared = 1;
+		if (rest > mean || !LOAD(&cost->clean))
+			measured_ns = rest;
+		else if (measured_ns > mean)
+			measured_ns = mean;
+	}
+	sched_correct(sched, cost_sampled(cost, measured_ns, charged_ns, shared), now_ns);
+}
+
+/* Others who go by turns learn that they were not alone. */
+static void intrude(const struct sched *sched, uint64_t busy_ns)
+{
+	if (LOAD(&sched->demand.others))
+		atomic_fetch_add_explicit(&sched->turns.file->turn.intruded_ns, busy_ns,
+					  memory_order_relaxed);
+}
+
+/*
+ * Without a turn: where all together need less than there is, and beside a holder that is never dry for one who needs less
+ * than his part.
+ */
+static int goes_along(const struct sched *sched)
+{
+	if (LOAD(&sched->demand.free))
+		return 1;
+	return LOAD(&sched->demand.light) && turn_holder_is_deep(&sched->turns);
+}
+
+/* Light beside others who wait for each kernel: collected, and run in one go. */
+static int collects(const struct sched *sched)
+{
+	return LOAD(&sched->demand.light) && LOAD(&sched->demand.others);
+}
 /* A gated launch is paid when its chunk opens; 0 if it has been paid already, while it waited for the cap. */
 static uint64_t take_back(struct sched *sched, uint64_t cost_ns)
 {
@@ -173,11 +255,24 @@ static enum admission hold_back(struct sched *sched, uint64_t cost_ns, uint64_t 
 		return ADMIT_WAIT;
 	end_flow(sched, now_ns);
 	unpaid = take_back(sched, cost_ns);
-	ret->chunk = backlog_add(sched, unpaid, &ret->kick);
+	ret->chunk = backlog_add(sched, unpaid, now_ns, &ret->kick);
 	if (ret->chunk)
 		return ADMIT_GATE;
 	atomic_fetch_add_explicit(&sched->pending, unpaid, memory_order_relaxed);
 	return ADMIT_WAIT;
+}
+
+/*
+ * Is the device idle when a launch comes, but for the first of a turn, which has waited for it? If not, others who need
+ * little flow along. A kernel that takes all of a turn counts as a queue: the driver's slices divide it as well.
+ */
+static void note_dry(struct sched *sched, int in_flow, uint64_t now_ns)
+{
+	int dry = in_flow && LOAD(&sched->slot_sm->busy_until_ns) <= now_ns;
+
+	sched->dry_share = (sched->dry_share * 15 + (dry ? 256u : 0)) / 16;
+	if (sched->dry_share < DEEP_SHARE || sched->dry_share > 2 * DEEP_SHARE)
+		STORE(&sched->slot_sm->deep, sched->dry_share < DEEP_SHARE);
 }
 
 static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t now_ns,
@@ -185,14 +280,26 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 {
 	uint64_t word;
 
+	if (goes_along(sched)) {
+		if (sched->closed_launches == 0) {
+			turn_forget(&sched->turns);
+			intrude(sched, LOAD(&sched->pending) & SCHED_NS_MASK);
+			flow_along(sched, LOAD(sched->owner));
+			return ADMIT_GO;
+		}
+		ret->kick = 1; /* the tick opens the backlog first */
+	} else if (collects(sched) && can_gate) {
+		ret->until_ns = now_ns + TURN_GRACE_NS;
+		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
+	}
 	/* With launches behind the gate, later ones must not overtake them: the tick takes the turn. */
 	if (LOAD(&sched->slot_sm->want) && sched->closed_launches && can_gate)
 		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
 		if (sched->closed_launches == 0) {
 			uint64_t room_at = turn_room_at(&sched->turns, now_ns, can_gate);
-
 			if (room_at == 0) {
+				note_dry(sched, LOAD(&sched->flowing) == word, now_ns);
 				begin_flow(sched, word, now_ns);
 				return ADMIT_GO;
 			}
@@ -225,7 +332,8 @@ static int is_idle(const struct sched *sched, uint64_t now_ns)
 /* Others compete, or a cap has to know what several streams take together. */
 static int wants_marks(const struct sched *sched, uint32_t cap)
 {
-	return LOAD(&sched->turns.file->turn.until_ns) != 0 || (cap && LOAD(&sched->many_streams));
+	return LOAD(&sched->turns.file->turn.until_ns) != 0 || LOAD(&sched->demand.others) ||
+	       (cap && LOAD(&sched->many_streams));
 }
 
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
@@ -270,6 +378,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 		if (sched->use_turns)
 			ret->mark = marks_issue(sched, paid, lane, wants_marks(sched, cap));
+		if (LOAD(&sched->flow_began_ns) == NOT_MEASURED)
+			ret->dry = 0;
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}
@@ -278,17 +388,19 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	return what;
 }
 
-void sched_sync_begin(struct sched *sched)
+int sched_sync_begin(struct sched *sched, uint64_t now_ns)
 {
 	atomic_fetch_add_explicit(&sched->slot_sm->in_sync, 1, memory_order_acq_rel);
+	demand_wait_begins(sched, now_ns);
+	return sched->closed_launches && collects(sched);
 }
-
 unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 {
 	uint32_t n = LOAD(&sched->slot_sm->in_sync);
 
 	while (n && !atomic_compare_exchange_weak(&sched->slot_sm->in_sync, &n, n - 1))
 		;
+	demand_wait_ends(sched, now_ns);
 	if (!all_done || sched->closed_launches || !sched->use_turns)
 		return 0;
 	if (LOAD(&sched->slot_sm->busy_until_ns) > now_ns)
@@ -359,12 +471,29 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 		}
 	}
 	turn_resume(&sched->turns);
+	if (goes_along(sched)) {
+		turn_forget(&sched->turns);
+		paid = backlog_open_all(sched);
+		intrude(sched, paid);
+		pay(sched, paid, 0, now_ns);
+		flow_along(sched, LOAD(sched->owner));
+		return 0;
+	}
+	if (collects(sched)) {
+		look = backlog_ripe_at(sched, now_ns);
+		if (look)
+			return look;
+	}
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
 	if (idle)
 		work_begins(sched, now_ns);
 	all = backlog_open(sched, now_ns, &paid);
 	pay(sched, paid, 0, now_ns);
+	if (all && collects(sched)) {
+		turn_rest(&sched->turns, ret_wake);
+		return 0;
+	}
 	if (all)
 		begin_flow(sched, word, now_ns);
 	else if (paid >= TURN_QUANTUM_NS * 3 / 4)
@@ -382,9 +511,11 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
-	uint64_t next = 0, flushed = LOAD(&sched->last_flush_ns);
+	uint64_t next = 0, flushed = LOAD(&sched->last_flush_ns), demand = 0;
 
 	*ret_wake = 0;
+	if (sched->use_turns)
+		demand = demand_look(sched, now_ns);
 	if (sched->use_turns && sched->closed_launches)
 		next = tick_gate(sched, now_ns, ret_wake);
 	if (LOAD(&sched->ticking))
@@ -403,5 +534,5 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	if (LOAD(&sched->pending) && !LOAD(&sched->waiting) &&
 	    now_ns - flushed > SCHED_IDLE_FLUSH_NS && LOAD(&sched->flowing) == LOAD(sched->owner))
 		pay_pending(sched, now_ns);
-	return next;
+	return demand && (next == 0 || demand < next) ? demand : next;
 }

@@ -24,6 +24,7 @@
 #include "base/config.h"
 #include "ledger/ledger.h"
 #include "sched/costs.h"
+#include "sched/demand.h"
 #include "sched/turns.h"
 
 #define SCHED_FLUSH_NS 50000u /* charged time between looks at the clock */
@@ -40,8 +41,12 @@
 #define SCHED_QUEUE_MAX 600u   /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_MANY	64u
-#define SCHED_ONE	65536u
-#define SCHED_SEEN_NS	2500000u /* a shorter stretch of work tells too little about its length */
+#define SCHED_BATCH_AGE_NS \
+	2000000u /* a light program's launches are collected for so long at most, */
+#define SCHED_BATCH_WORK_NS 1000000u /* or until they are so much work */
+#define SCHED_BATCH_MOST    400u     /* or so many */
+#define SCHED_ONE	    65536u
+#define SCHED_SEEN_NS	    2500000u /* a shorter stretch of work tells too little about its length */
 #define SCHED_PROBE_NS \
 	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
 #define SCHED_PROBE_GAP_NS  2000000000u
@@ -82,6 +87,7 @@ struct sched {
 	uint32_t chunk;		  /* being filled */
 	uint64_t chunk_ns;	  /* predicted work in it */
 	uint32_t closed_launches; /* behind the gate */
+	uint64_t closed_since_ns; /* when the first of them came */
 	uint32_t ring_launches[SCHED_CHUNKS];
 	uint64_t ring_ns[SCHED_CHUNKS];
 	uint64_t closed_ns; /* predicted work behind the gate */
@@ -108,7 +114,9 @@ struct sched {
 	 * gate and host wait. */
 	_Atomic uint64_t flow_busy_ns, flow_began_ns;
 	_Atomic uint32_t density_bp;
+	uint32_t dry_share; /* launches that found the device idle, of 256 */
 
+	struct demand demand;
 	struct costs costs;
 };
 
@@ -175,9 +183,10 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 /*
  * Around a host call that waits for the device: others then know that late work is not done work. all_done: when it
- * returned, nothing of this process was left on the device.
+ * returned, nothing of this process was left on the device. sched_sync_begin() returns 1 when the service thread should
+ * be kicked: what is waited for stands behind a gate.
  */
-void sched_sync_begin(struct sched *sched);
+int sched_sync_begin(struct sched *sched, uint64_t now_ns);
 unsigned sched_sync_end(struct sched *sched, uint64_t now_ns,
 			int all_done); /* slot + 1 to wake, or 0 */
 
@@ -205,12 +214,20 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
 /* 1 when another process may have the device, now or by turns. */
 int sched_is_shared(const struct sched *sched);
 
-/*
- * Not 0 while no other process has had the device since our turn began; the same value later: none has meanwhile. A kernel
- * timed between two such answers was alone.
- */
-uint64_t sched_alone(const struct sched *sched);
+/* Who has the device when a kernel is timed. */
+struct company {
+	uint64_t word; /* 0: others may have it; the same later: none had meanwhile but for */
+	uint64_t intruded_ns; /* those who went along */
+	uint64_t at_ns;
+};
 
+struct company sched_company(const struct sched *sched, uint64_t now_ns);
+/*
+ * A kernel was timed: learns its cost and corrects the account. `then` is what sched_company() said before it was launched, all
+ * zero when other streams of this process were on the device.
+ */
+void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
+		   uint64_t charged_ns, const struct company *then, uint64_t now_ns);
 /* 1 when the program keeps the device busy on its own: waiting on the host then costs it nothing. */
 int sched_is_dense(const struct sched *sched);
 

@@ -212,7 +212,8 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	if (mine && its && group_priority(mine) > group_priority(its))
 		quantum = TURN_QUANTUM_HIGH_NS;
 	else if (mine && its && far_behind(mine, its))
-		quantum = TURN_QUANTUM_MIN_NS;
+		quantum = LOAD(&turns->file->slot[turns->slot].sm.in_sync) ? TURN_QUANTUM_HIGH_NS
+									   : TURN_QUANTUM_MIN_NS;
 	end = since + quantum > now_ns ? since + quantum : now_ns;
 	if (end > now_ns + quantum)
 		end = now_ns + quantum; /* a since from the future is damage */
@@ -440,6 +441,19 @@ uint64_t turn_room_at(const struct turns *turns, uint64_t now_ns, int can_gate)
 int turn_is_ours(const struct turns *turns)
 {
 	return owner_slot(LOAD(&turns->file->turn.owner)) == turns->slot;
+}
+
+int turn_holder_is_deep(const struct turns *turns)
+{
+	unsigned holder = owner_slot(LOAD(&turns->file->turn.owner));
+	const struct group *mine = group_of(turns, turns->slot), *its;
+
+	if (holder == NOBODY || holder == turns->slot || !slot_alive(turns->ledger, holder) ||
+	    !mine)
+		return 0;
+	its = group_of(turns, holder);
+	return its && group_priority(its) == group_priority(mine) &&
+	       LOAD(&turns->file->slot[holder].sm.deep);
 }
 
 uint64_t turn_alone(const struct turns *turns)

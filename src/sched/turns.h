@@ -38,6 +38,7 @@
 #define TURN_POLL_NS 40000ull /* a waiter looks this often once the end is due */
 #define TURN_SWITCH_NS \
 	140000ull /* what the driver needs to change contexts: our work starts later */
+#define TURN_SLICE_NS  2090000ull  /* and how long it leaves one while another has work */
 #define TURN_DRAIN_NS  10000000ull /* past its lease by this, the device is shared */
 #define TURN_SLOW_NS   500000ull   /* a chosen successor that does not act is passed over */
 #define TURN_LAG_NS    10000000ull /* how far behind the present a group may start, per weight 100 */
@@ -69,6 +70,8 @@ int turn_must_yield(const struct turns *turns, uint64_t now_ns, unsigned *ret_wa
 
 int turn_is_ours(const struct turns *turns);
 
+/* 1 when the device is another's who comes no higher than we, and keeps it filled. */
+int turn_holder_is_deep(const struct turns *turns);
 /* The owner word while the turn is ours and began when its last holder was done, else 0: nobody else's kernels run. */
 uint64_t turn_alone(const struct turns *turns);
 

@@ -31,8 +31,8 @@ struct kernel {
 	uint64_t began;	    /* its stream has got there; 0 = not yet */
 	struct cost *timed; /* a sample of this kind, charged_ns so far; NULL = not timed */
 	uint64_t charged_ns;
-	uint64_t alone; /* as in hooks/sample.h */
-	int held;	/* the host waits for it */
+	struct company company; /* as in hooks/sample.h */
+	int held;		/* the host waits for it */
 };
 
 struct stream_model {
@@ -70,6 +70,7 @@ struct process_model {
 	int thought; /* the pause before this burst is over */
 	uint64_t cost, scaled;
 	struct cost *timed; /* the launch being admitted is to be timed */
+	int blocked;	    /* made to wait for cap or turn */
 	int holding;	    /* the host waits for the last timed one */
 	int dry;	    /* and nothing was on the device before */
 	uint64_t unknown_since;

@@ -179,10 +179,7 @@ static void wake(struct world *w, unsigned slot_plus_one);
 static void sample_back(struct process_model *p, const struct kernel *k, uint64_t now)
 {
 	p->samples_due--;
-	sched_correct(&p->sched,
-		      cost_sampled(k->timed, now - k->began, k->charged_ns,
-				   k->alone == 0 || k->alone != sched_alone(&p->sched)),
-		      now);
+	sched_sampled(&p->sched, k->timed, now - k->began, k->charged_ns, &k->company, now);
 }
 
 /* The host no longer waits for a timed kernel. */
@@ -286,6 +283,13 @@ static uint64_t length_of(const struct process_model *p, unsigned *ret_kind)
 	return n ? p->shapes[*ret_kind] : p->kernel_ns;
 }
 
+static void begin_sync(struct world *w, struct process_model *p)
+{
+	if (sched_sync_begin(&p->sched, w->now) && p->service_at > w->now + WAKE_NS &&
+	    p->service_at != STOPPED)
+		p->service_at = w->now + WAKE_NS;
+}
+
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
 	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
@@ -301,7 +305,8 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 				.mark = mark,
 				.timed = p->timed,
 				.charged_ns = p->cost,
-				.alone = alone && !chunk ? sched_alone(&p->sched) : 0};
+				.company = alone && !chunk ? sched_company(&p->sched, w->now)
+							   : (struct company){0}};
 	if (p->timed)
 		p->samples_due++;
 	p->waited_ns += w->now - p->asked_at;
@@ -320,10 +325,10 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 	if (p->timed && alone && p->streams > 1 && p->host_at != NEVER) {
 		s->queue[(s->tail - 1) % WORLD_QUEUE].held = p->holding = 1;
 		p->host_at = w->now + SAMPLE_WAIT_NS;
-		sched_sync_begin(&p->sched);
+		begin_sync(w, p);
 	}
 	if (p->host_at == NEVER)
-		sched_sync_begin(&p->sched);
+		begin_sync(w, p);
 }
 
 /* Under a cap or next to others few launches of a kind that nobody has timed may be under way. */
@@ -352,9 +357,11 @@ static void host_step(struct world *w, struct process_model *p)
 	struct admit_result r;
 	unsigned kind;
 	int sample;
-
 	if (p->holding)
 		let_go(w, p, w->now);
+	if (p->blocked)
+		demand_wait_ends(&p->sched, w->now);
+	p->blocked = 0;
 	if (p->launches_max && launched(p) >= p->launches_max) {
 		p->host_at = NEVER;
 		return;
@@ -406,6 +413,8 @@ static void host_step(struct world *w, struct process_model *p)
 		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
 	case ADMIT_WAIT:
+		demand_wait_begins(&p->sched, w->now);
+		p->blocked = 1;
 		p->host_at = (r.until_ns > w->now ? r.until_ns : w->now + TURN_GRACE_NS) + WAKE_NS;
 		break;
 	}
