@@ -100,3 +100,32 @@ uint64_t backlog_ripe_at(const struct sched *sched, uint64_t now_ns)
 		return 0;
 	return at;
 }
+
+void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes)
+{
+	sched_lock(sched);
+	if (open != sched->open)
+		STORE(open, LOAD(sched->open));
+	for (unsigned i = 0; i < SCHED_LANES; i++)
+		STORE(&lanes[i], LOAD(&sched->lanes[i]));
+	sched->open = open;
+	sched->lanes = lanes;
+	sched_unlock(sched);
+}
+
+void sched_own_words(struct sched *sched)
+{
+	sched_lock(sched);
+	STORE(sched->open, sched->chunk);
+	for (uint32_t chunk = sched->chunk - SCHED_CHUNKS + 1; chunk != sched->chunk + 1; chunk++)
+		sched->ring_launches[chunk % SCHED_CHUNKS] = 0;
+	sched->closed_launches = 0;
+	sched->closed_ns = 0;
+	STORE(&sched->open_word, sched->chunk);
+	for (unsigned i = 0; i < SCHED_LANES; i++)
+		STORE(&sched->lane_words[i],
+		      sched->mark); /* what was under way is not waited for */
+	sched->open = &sched->open_word;
+	sched->lanes = sched->lane_words;
+	sched_unlock(sched);
+}

@@ -24,6 +24,45 @@ static inline void sched_unlock(struct sched *sched)
 	spin_unlock(&sched->lock);
 }
 
+/* An owner word never equals this (its slot part is out of range), so "not flowing" can not match. */
+#define NOT_FLOWING UINT64_MAX
+
+/* ---- account.c: what is paid, and corrected ----------------------------------------------------------- */
+
+/* The group's cap in hundredths of a percent; 0 = none, or not to be kept here. */
+uint32_t cap_of(const struct sched *sched);
+
+/* Pays `busy_ns` that goes to the device now. */
+void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns);
+uint64_t pay_pending(struct sched *sched, uint64_t now_ns);
+
+/* ---- flow.c: launches that flow ------------------------------------------------------------------------- */
+
+/* From now on, in a turn of ours: with what was opened before done, the program is on its own. */
+void begin_flow(struct sched *sched, uint64_t word, uint64_t now_ns);
+
+/* From now on, but others may be on the device as well: nothing is learnt about the program. */
+void flow_along(struct sched *sched, uint64_t word);
+void end_flow(struct sched *sched, uint64_t now_ns);
+int flows_along(const struct sched *sched);
+
+/* How busy the program keeps the device on its own; whether it is idle when a launch comes. */
+void density_sample(struct sched *sched, uint32_t bp);
+void note_dry(struct sched *sched, int in_flow, uint64_t now_ns);
+
+/* Without a turn; what goes to the device then is told to those who have one. */
+int goes_along(const struct sched *sched);
+void intrude(const struct sched *sched, uint64_t busy_ns);
+
+/* Launches are collected behind the gate, and run in one go. */
+int collects(const struct sched *sched);
+
+/* ---- sched.c --------------------------------------------------------------------------------------------- */
+
+/* Nothing of ours is on the device; it begins with what comes now, at once or when it has changed contexts. */
+int is_idle(const struct sched *sched, uint64_t now_ns);
+void work_begins(struct sched *sched, uint64_t now_ns);
+
 /* ---- backlog.c: launches behind the gate -------------------------------------------------------------- */
 
 /* Puts a launch behind the gate: its chunk, or 0 when the backlog is full. *ret_first: the first one there. */

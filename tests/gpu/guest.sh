@@ -92,9 +92,12 @@ run_losses()
 	fi
 }
 
+program=(python3 "$here/cupied.py")
+
+# run_tool NAME COMMAND...: the program under a tool of NVIDIA's
 run_tool()
 {
-	local name=$1
+local name=$1
 	shift
 	have "$1" || { row "$name" - - skipped "no $1"; return; }
 	quota=("${bare[@]}")
@@ -103,12 +106,12 @@ run_tool()
 	[ $rc -eq 0 ] || { row "$name" "$bare_took" - skipped "bare: exit $rc: $(grep -v '^$' "$work/bare" "$work/bare.err" -h | tail -1 | cut -c1-90)"; return; }
 	quota=("${under[@]}")
 	timed "$work/under" "$@"
-	rc=$?
-	# The program's own lines must be the same; the tool's carry times and process numbers.
-	if [ $rc -eq 0 ] && cmp -s <(grep -v '^==\|^ \|^-' "$work/bare") <(grep -v '^==\|^ \|^-' "$work/under"); then
-		row "$name" "$bare_took" "$took" same "$(grep -h 'ERROR SUMMARY\|Profiling' "$work/under" | tail -1 | cut -c1-60)"
-	else
-		row "$name" "$bare_took" "$took" WRONG "exit $rc: $(grep -v '^$' "$work/under" "$work/under.err" -h | tail -1 | cut -c1-90)"
+	rc=$?	# Every line of the program itself must be there; the tool's own carry times and process numbers.
+	quota=("${bare[@]}")
+	timed "$work/plain" "${program[@]}"
+	if [ $rc -eq 0 ] && [ -s "$work/plain" ] && ! grep -vxF -f "$work/under" "$work/plain" >"$work/missing"; then
+row "$name" "$bare_took" "$took" same "$(grep -h 'ERROR SUMMARY\|Profiling' "$work/under" | tail -1 | cut -c1-60)"
+	else		row "$name" "$bare_took" "$took" WRONG "exit $rc: $(grep -v '^$' "$work/missing" "$work/under" "$work/under.err" -h | head -1 | cut -c1-90)"
 	fi
 }
 
@@ -186,10 +189,9 @@ for name in "${rows[@]}"; do
 	gloo) same "$name" python3 $here/gloo.py ;;
 	jax) same "$name" python3 $here/jaxed.py ;;
 	cupy) same "$name" python3 $here/cupied.py ;;
-	numba) same "$name" python3 $here/numbaed.py ;;
-	sanitizer) run_tool "$name" compute-sanitizer --tool memcheck python3 $here/cupied.py ;;
-	ncu) run_tool "$name" ncu --launch-count 2 python3 $here/cupied.py ;;
-	doors) run_doors ;;
+	numba) same "$name" python3 $here/numbaed.py ;;	sanitizer) run_tool "$name" compute-sanitizer --tool memcheck "${program[@]}" ;;
+	ncu) run_tool "$name" ncu --launch-count 2 "${program[@]}" ;;
+doors) run_doors ;;
 	answers) run_answers ;;
 	views) run_views ;;
 	smi) run_smi ;;

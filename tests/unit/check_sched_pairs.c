@@ -82,6 +82,102 @@ START_TEST(no_pair_gets_less_than_the_drivers_slicing_gives)
 }
 END_TEST
 
+/* ---- who is light, and when there are no turns ------------------------------------------------------- */
+
+static struct world w;
+
+static struct process_model *run_pair(const char *a, const char *b, uint64_t ns)
+{
+	world_begin(&w);
+	w.late_samples = 1;
+	for (int i = 0; i < PROGRAMS; i++)
+		if (!strcmp(programs[i].name, a))
+			become(world_add(&w, "a", 0, 100, PRIORITY_NORMAL, SCHED_AUTO),
+			       &programs[i]);
+	for (int i = 0; i < PROGRAMS; i++)
+		if (!strcmp(programs[i].name, b))
+			become(world_add(&w, "b", 0, 100, PRIORITY_NORMAL, SCHED_AUTO),
+			       &programs[i]);
+	ck_assert_uint_eq(w.count, 2);
+	world_run(&w, ns);
+	return w.p;
+}
+
+static unsigned demand_of(const struct process_model *p)
+{
+	return atomic_load(&p->sched.slot_sm->demand_bp) / 100;
+}
+
+START_TEST(demand_is_what_a_program_would_use_alone_whoever_is_beside_it)
+{
+	struct process_model *p = run_pair("94 us, wait each", "training medium", 3 * SECOND);
+
+	/* It gets two thirds of what it got alone, and would use 92 % all the same. */
+	ck_assert_msg(demand_of(&p[0]) >= 85 && demand_of(&p[0]) <= 97, "%u", demand_of(&p[0]));
+	ck_assert_msg(demand_of(&p[1]) >= 10 && demand_of(&p[1]) <= 22, "%u", demand_of(&p[1]));
+	ck_assert(!atomic_load(&p[0].sched.demand.light));
+	ck_assert(atomic_load(&p[1].sched.demand.light));
+	ck_assert(!atomic_load(&p[0].sched.demand.free));
+	ck_assert(!atomic_load(&p[1].sched.demand.free));
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(programs_that_need_less_than_the_device_have_no_turns)
+{
+	struct process_model *p = run_pair("training small", "training medium", 2 * SECOND);
+	uint64_t switches = atomic_load(&w.ledger.file->turn.switches);
+
+	ck_assert(atomic_load(&p[0].sched.demand.free));
+	ck_assert(atomic_load(&p[1].sched.demand.free));
+	world_run(&w, SECOND);
+	ck_assert_uint_eq(atomic_load(&w.ledger.file->turn.switches), switches);
+	/* A third that needs all there is ends that within two tenths of a second. */
+	become(world_add(&w, "c", 0, 100, PRIORITY_NORMAL, SCHED_AUTO), &programs[2]);
+	world_run(&w, SECOND / 5);
+	ck_assert(!atomic_load(&p[0].sched.demand.free));
+	ck_assert(!atomic_load(&p[1].sched.demand.free));
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all)
+{
+	struct process_model *p;
+
+	world_begin(&w);
+	p = world_add(&w, "a", 0, 100, PRIORITY_NORMAL, SCHED_AUTO);
+	ck_assert_uint_eq(demand_of(p), 100);
+	become(p, &programs[5]);
+	world_run(&w, SECOND);
+	ck_assert_uint_lt(demand_of(p), 15);
+	ck_assert_uint_eq(atomic_load(&p->sched.demand.others), 0);
+	become(world_add(&w, "b", 0, 100, PRIORITY_NORMAL, SCHED_AUTO), &programs[0]);
+	world_run(&w, SECOND);
+	ck_assert_uint_eq(atomic_load(&p->sched.demand.others), 1);
+	world_stop(&w.p[1]);
+	world_run(&w, SECOND);
+	ck_assert_uint_eq(atomic_load(&p->sched.demand.others), 0);
+	world_end(&w);
+}
+END_TEST
+
+START_TEST(beside_a_deep_queue_a_light_program_takes_no_turns_and_costs_are_still_right)
+{
+	struct process_model *p = run_pair("5.6 ms, queue", "training medium", 3 * SECOND);
+	uint64_t switches = atomic_load(&w.ledger.file->turn.switches), mean;
+
+	ck_assert(atomic_load(&p[0].sched.slot_sm->deep));
+	world_run(&w, SECOND);
+	ck_assert_uint_le(atomic_load(&w.ledger.file->turn.switches), switches + 2);
+	ck_assert_uint_gt(atomic_load(&w.ledger.file->turn.intruded_ns), 0);
+	/* Every one of its kernels holds some of the other's. */
+	mean = atomic_load(&costs_find(&p[0].sched.costs, 77)->mean_ns);
+	ck_assert_msg(mean > 5300000 && mean < 5900000, "%lu", (unsigned long)mean);
+	world_end(&w);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sched_pairs");
@@ -92,6 +188,12 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, no_pair_gets_less_than_the_drivers_slicing_gives, 0,
 			    PROGRAMS * PROGRAMS);
+	tcase_add_test(tcase, demand_is_what_a_program_would_use_alone_whoever_is_beside_it);
+	tcase_add_test(tcase, programs_that_need_less_than_the_device_have_no_turns);
+	tcase_add_test(tcase, a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all);
+	tcase_add_test(
+		tcase,
+		beside_a_deep_queue_a_light_program_takes_no_turns_and_costs_are_still_right);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -46,7 +46,7 @@ struct process_model *world_add(struct world *w, const char *group, uint32_t cap
 	sched_init(&p->sched, &p->member, mode, 0);
 	p->can_gate = 1;
 	p->host_at = w->now + w->count;
-	p->service_at = NEVER;
+	p->service_at = w->now + 100 * NS_PER_MS; /* housekeeping */
 	return p;
 }
 

@@ -1,0 +1,125 @@
+/* What is paid into the ledger, and what is corrected when timed launches come back. */
+#include "base/clock.h"
+#include "sched/bucket.h"
+#include "sched/private.h"
+
+int sched_is_shared(const struct sched *sched)
+{
+	if (!sched->use_turns)
+		return 0;
+	return LOAD(&sched->turns.file->turn.until_ns) != 0 || turn_contended(&sched->turns);
+}
+
+/* The group's cap in hundredths of a percent; 0 = none, or not to be kept here. */
+uint32_t cap_of(const struct sched *sched)
+{
+	uint32_t cap = LOAD(&sched->member->sm_cap_bp);
+
+	return sched->capping && cap < QUOTA_SM_NONE ? cap : 0;
+}
+
+/* Pays `busy_ns` that goes to the device now. */
+void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
+{
+	uint32_t cap = cap_of(sched);
+	uint64_t until;
+
+	STORE(&sched->last_flush_ns, now_ns);
+	if (launches) {
+		atomic_fetch_add_explicit(&sched->group_sm->launches, launches,
+					  memory_order_relaxed);
+		atomic_fetch_add_explicit(&sched->slot_sm->launches, launches,
+					  memory_order_relaxed);
+	}
+	if (!busy_ns)
+		return;
+	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->demand.paid_ns, busy_ns, memory_order_relaxed);
+	STORE(&sched->group_sm->last_busy_ns, now_ns);
+	STORE(&sched->slot_sm->paid_ns, now_ns);
+	if (cap)
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
+			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
+	turn_charge(&sched->turns, (int64_t)busy_ns);
+	until = LOAD(&sched->slot_sm->busy_until_ns);
+	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
+	if (LOAD(&sched->flowing) != NOT_FLOWING)
+		atomic_fetch_add_explicit(&sched->flow_busy_ns, busy_ns, memory_order_relaxed);
+}
+
+uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
+{
+	uint64_t pending = atomic_exchange_explicit(&sched->pending, 0, memory_order_relaxed);
+
+	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
+	return pending & SCHED_NS_MASK;
+}
+
+void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
+{
+	uint32_t cap = cap_of(sched);
+
+	if (delta_ns == 0)
+		return;
+	delta_ns = delta_ns < 0 ? -(int64_t)sched_scaled(sched, (uint64_t)-delta_ns)
+				: (int64_t)sched_scaled(sched, (uint64_t)delta_ns);
+	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, (uint64_t)delta_ns,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, (uint64_t)delta_ns,
+				  memory_order_relaxed);
+	if (cap)
+		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap,
+			      BUCKET_BURST_SHARED_NS);
+	turn_charge(&sched->turns, delta_ns);
+}
+
+struct company sched_company(const struct sched *sched, uint64_t now_ns)
+{
+	struct company company = {.at_ns = now_ns};
+
+	if (!sched->use_turns)
+		company.word = !sched_is_shared(sched);
+	else if (LOAD(&sched->demand.free))
+		company.word = !LOAD(&sched->demand.others);
+	else
+		company.word = turn_alone(&sched->turns);
+	company.intruded_ns = LOAD(&sched->turns.file->turn.intruded_ns);
+	return company;
+}
+
+/*
+ * What is left of a measure when those who went along had part of the time since the launch, and each slice's end cost two
+ * changes of context.
+ */
+static uint64_t without_intruders(uint64_t measured_ns, const struct company *then,
+				  const struct company *now)
+{
+	uint64_t wall = now->at_ns > then->at_ns ? now->at_ns - then->at_ns : 0;
+	uint64_t theirs = now->intruded_ns - then->intruded_ns;
+	double mine = wall > theirs ? 1 - (double)theirs / (double)wall : 0;
+
+	return (uint64_t)((double)measured_ns * mine * TURN_SLICE_NS /
+			  (TURN_SLICE_NS + 2 * TURN_SWITCH_NS)) +
+	       1;
+}
+
+void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
+		   uint64_t charged_ns, const struct company *then, uint64_t now_ns)
+{
+	struct company company = sched_company(sched, now_ns);
+	int shared = then->word == 0 || then->word != company.word;
+	uint64_t mean = LOAD(&cost->mean_ns);
+
+	/* An estimate says whether a cost has risen; that it has fallen only while none was ever measured alone. */
+	if (!shared && company.intruded_ns != then->intruded_ns) {
+		uint64_t rest = without_intruders(measured_ns, then, &company);
+
+		shared = 1;
+		if (rest > mean || !LOAD(&cost->clean))
+			measured_ns = rest;
+		else if (measured_ns > mean)
+			measured_ns = mean;
+	}
+	sched_correct(sched, cost_sampled(cost, measured_ns, charged_ns, shared), now_ns);
+}
