@@ -65,7 +65,7 @@ struct cost *costs_find(struct costs *costs, uint64_t key);
  */
 void costs_forget(struct costs *costs);
 
-#define COST_UNKNOWN_MAX 4u
+#define COST_UNKNOWN_MAX 2u
 
 /*
  * 1 when more than COST_UNKNOWN_MAX launches were made and none has been timed: by guess a 20 ms kernel looks like a short

@@ -19,7 +19,6 @@ static struct world w, w2;
 static void setup(void)
 {
 	world_begin(&w);
-	w.late_samples = 1;
 }
 
 static void teardown(void)
@@ -362,7 +361,6 @@ START_TEST(two_jobs_with_collectives_on_two_devices_both_progress)
 	struct process_model *a[2], *b[2];
 
 	world_begin(&w2);
-	w2.late_samples = 1;
 	job("a", 0, _i % 2, a);
 	job("b", _i / 2, _i % 2,
 	    b); /* in the same order, or each first on the device that the other takes last */

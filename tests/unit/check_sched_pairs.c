@@ -45,7 +45,6 @@ static void rates(const struct program *a, const struct program *b, enum sched_m
 	static struct world w;
 
 	world_begin(&w);
-	w.late_samples = 1;
 	become(world_add(&w, "a", 0, 100, PRIORITY_NORMAL, mode), a);
 	if (b)
 		become(world_add(&w, "b", 0, 100, PRIORITY_NORMAL, mode), b);
@@ -89,7 +88,6 @@ static struct world w;
 static struct process_model *run_pair(const char *a, const char *b, uint64_t ns)
 {
 	world_begin(&w);
-	w.late_samples = 1;
 	for (int i = 0; i < PROGRAMS; i++)
 		if (!strcmp(programs[i].name, a))
 			become(world_add(&w, "a", 0, 100, PRIORITY_NORMAL, SCHED_AUTO),

@@ -81,8 +81,6 @@ struct process_model {
 
 struct world {
 	uint64_t now, slice_ns, switch_ns;
-	int late_samples; /* samples come back when the timed kernel is done, with what else the device did meanwhile in
-			   * them; else at once and true */
 	struct ledger ledger;
 	unsigned count;
 	int current; /* context on the device */

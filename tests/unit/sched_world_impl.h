@@ -351,12 +351,37 @@ static int can_gate(const struct process_model *p, const struct cost *cost)
 	       !(p->streams > 1 && cost_is_vague(cost));
 }
 
+/* The launch hook's first half; 0 when the program pauses before it launches. */
+static int charge(struct world *w, struct process_model *p)
+{
+	struct cost *cost;
+	unsigned kind;
+	int sample;
+
+	if (!p->depth && p->in_burst == 0 && p->think_ns && !p->thought) {
+		p->thought = 1;
+		p->host_at = w->now + p->think_ns;
+		return 0;
+	}
+	length_of(p, &kind);
+	cost = costs_find(&p->sched.costs, 77 + kind);
+	p->asked_at = w->now;
+	atomic_store(&p->sched.many_streams, p->streams > 1 ? SCHED_MANY : 0);
+	p->cost = cost_launch(cost, &sample);
+	p->timed = sample ? cost : NULL;
+	p->charged = 1;
+	p->unknown_since = 0;
+	p->scaled = sched_scaled(&p->sched, p->cost);
+	p->flows = sched_flows(&p->sched, p->scaled);
+	return 1;
+}
+
 /* The launch hook: charge, then go, wait or gate. */
 static void host_step(struct world *w, struct process_model *p)
 {
 	struct admit_result r;
 	unsigned kind;
-	int sample;
+
 	if (p->holding)
 		let_go(w, p, w->now);
 	if (p->blocked)
@@ -370,30 +395,8 @@ static void host_step(struct world *w, struct process_model *p)
 		p->host_at = w->now + 5000;
 		return;
 	}
-	if (!p->charged) {
-		struct cost *cost;
-
-		if (!p->depth && p->in_burst == 0 && p->think_ns && !p->thought) {
-			p->thought = 1;
-			p->host_at = w->now + p->think_ns;
-			return;
-		}
-		length_of(p, &kind);
-		cost = costs_find(&p->sched.costs, 77 + kind);
-		p->asked_at = w->now;
-		atomic_store(&p->sched.many_streams, p->streams > 1 ? SCHED_MANY : 0);
-		p->cost = cost_launch(cost, &sample);
-		p->timed = sample && w->late_samples ? cost : NULL;
-		if (sample && !w->late_samples) {
-			sched_correct(&p->sched,
-				      cost_sampled(cost, length_of(p, &kind), p->cost, 0), w->now);
-			p->cost = atomic_load(&cost->mean_ns);
-		}
-		p->charged = 1;
-		p->unknown_since = 0;
-		p->scaled = sched_scaled(&p->sched, p->cost);
-		p->flows = sched_flows(&p->sched, p->scaled);
-	}
+	if (!p->charged && !charge(w, p))
+		return;
 	length_of(p, &kind);
 	if (waits_for_sample(w, p, costs_find(&p->sched.costs, 77 + kind))) {
 		p->host_at = w->now + 50000;
