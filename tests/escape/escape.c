@@ -5,7 +5,8 @@
  *   escape script                             calls by name from standard input: script.c
  *   escape one WAY [want MiB] [piece MiB]     takes until refused, prints what it got, keeps it until stdin ends
  *   escape model SEED STEPS [THREADS [DEVICES]]   random calls against an oracle: model.c
- *   escape table LIBRARY CAP-MiB [processes]  each way in processes of its own under LD_PRELOAD=LIBRARY and
+ *   escape table LIBRARY CAP-MiB [processes [piece MiB]]
+ *                                             each way in processes of its own under LD_PRELOAD=LIBRARY and
  *                                             CUOTA_MEM, judged from outside; "-" as LIBRARY: without
  *
  * The judge is not under cuota: it adds up what the driver granted, and reads the device's use through NVML.
@@ -24,9 +25,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB	  (1ull << 20)
-#define WANT_MIB  8192ull
-#define PIECE_MIB 256ull
+#define MIB	   (1ull << 20)
+#define WANT_MIB   8192ull
+#define WANT_TEXT  "8192"
+#define PIECE_TEXT "256"
+
+/* The driver takes memory in pages of this: what may be beyond the cap, for an instant. */
+#define GRANULARITY_MIB 2
 
 enum { PROCESSES_MOST = 16 };
 
@@ -130,7 +135,8 @@ struct child {
 	unsigned calls;
 };
 
-static int start(struct child *child, const char *self, const char *way, const char *library)
+static int start(struct child *child, const char *self, const char *way, const char *library,
+		 const char *piece)
 {
 	int in[2], out[2];
 
@@ -147,7 +153,7 @@ static int start(struct child *child, const char *self, const char *way, const c
 		close(out[1]);
 		if (strcmp(library, "-"))
 			setenv("LD_PRELOAD", library, 1);
-		execl(self, self, "one", way, (char *)NULL);
+		execl(self, self, "one", way, WANT_TEXT, piece, (char *)NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -200,7 +206,7 @@ static const char *judge(const struct child *children, unsigned count, long real
 		}
 		took += children[i].took;
 	}
-	if (took > cap_mib * MIB || real > (long)cap_mib + 16) {
+	if (took > cap_mib * MIB || real > (long)cap_mib + GRANULARITY_MIB) {
 		tally->escaped++;
 		return has_cap ? "ESCAPED" : "no cap";
 	}
@@ -216,7 +222,7 @@ static const char *judge(const struct child *children, unsigned count, long real
 }
 
 static void try_way(const char *self, const struct way *way, const char *library, uint64_t cap_mib,
-		    unsigned count, struct tally *tally)
+		    unsigned count, const char *piece, struct tally *tally)
 {
 	struct child children[PROCESSES_MOST] = {0};
 	long before = device_used(), real = -1;
@@ -227,7 +233,7 @@ static void try_way(const char *self, const struct way *way, const char *library
 	snprintf(group, sizeof(group), "escape-%d-%td", (int)getpid(), way - ways);
 	setenv("CUOTA_GROUP", group, 1);
 	for (unsigned i = 0; i < count; i++)
-		if (start(&children[i], self, way->name, library))
+		if (start(&children[i], self, way->name, library, piece))
 			exit(2);
 	for (unsigned i = 0; i < count; i++) {
 		collect(&children[i]);
@@ -243,7 +249,8 @@ static void try_way(const char *self, const struct way *way, const char *library
 	fflush(stdout);
 }
 
-static int run_table(const char *self, const char *library, uint64_t cap_mib, unsigned count)
+static int run_table(const char *self, const char *library, uint64_t cap_mib, unsigned count,
+		     const char *piece)
 {
 	struct tally tally = {0};
 	char cap[32];
@@ -256,7 +263,7 @@ static int run_table(const char *self, const char *library, uint64_t cap_mib, un
 	printf("asked for %llu MiB in each of %u process%s under a cap of %llu MiB\n", WANT_MIB,
 	       count, count == 1 ? "" : "es", (unsigned long long)cap_mib);
 	for (size_t i = 0; i < ways_count; i++)
-		try_way(self, &ways[i], library, cap_mib, count, &tally);
+		try_way(self, &ways[i], library, cap_mib, count, piece, &tally);
 	printf("%u held, %u escaped, %u wrong code, %u not here\n", tally.held, tally.escaped,
 	       tally.odd, tally.not_here);
 	return tally.escaped || tally.odd || !tally.held;
@@ -267,10 +274,11 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc >= 3 && !strcmp(argv[1], "one"))
 		return run_one(argv[2], (argc > 3 ? strtoull(argv[3], NULL, 0) : WANT_MIB) * MIB,
-			       (argc > 4 ? strtoull(argv[4], NULL, 0) : PIECE_MIB) * MIB);
+			       strtoull(argc > 4 ? argv[4] : PIECE_TEXT, NULL, 0) * MIB);
 	if (argc >= 4 && !strcmp(argv[1], "table"))
 		return run_table("/proc/self/exe", argv[2], strtoull(argv[3], NULL, 0),
-				 argc > 4 ? (unsigned)atoi(argv[4]) : 1);
+				 argc > 4 ? (unsigned)atoi(argv[4]) : 1,
+				 argc > 5 ? argv[5] : PIECE_TEXT);
 	if (argc >= 4 && !strcmp(argv[1], "model"))
 		return model_run(argc, argv);
 	if (argc == 2 && !strcmp(argv[1], "script"))
@@ -281,6 +289,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr, "usage: escape list | script | one WAY [want [piece]] | table LIBRARY CAP "
-			"[processes]\n");
+			"[processes [piece]]\n");
 	return 2;
 }

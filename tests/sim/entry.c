@@ -45,15 +45,19 @@ CUresult entry_begin(unsigned index)
 		return CUDA_SUCCESS;
 	if (!sim_ready())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (entry->needs == NEEDS_INIT)
-		return CUDA_SUCCESS;
 	struct context *context = context_current();
+	if (entry->needs == NEEDS_INIT) {
+		if (context && context_of(context_handle(context)))
+			growth_before(entry->name, context);
+		return CUDA_SUCCESS;
+	}
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!context_of(context_handle(context)))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (entry->needs == NEEDS_EXCLUSIVE)
 		entry_pass_alone();
+	growth_before(entry->name, context);
 	return CUDA_SUCCESS;
 }
 

@@ -102,6 +102,7 @@ struct context {
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	uint32_t peers; /* bits of devices whose memory it may use */
+	uint32_t grown; /* bits of rules of growth.c that have been applied */
 };
 
 /* ---- streams and what stands in them ---- */
@@ -213,6 +214,9 @@ void *object_check(const void *handle, enum object_kind kind);
 bool fail_configured(void);
 /* The code to return instead of calling `name`, or CUDA_SUCCESS. May sleep. */
 CUresult fail_consult(const char *name);
+
+/* growth.c: what the driver takes for itself beside this call. Takes core_lock. */
+void growth_before(const char *name, struct context *context);
 
 /* entry.c */
 /* EXCLUSIVE: a context, and a moment alone in the driver. */
