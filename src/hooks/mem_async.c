@@ -75,7 +75,9 @@ static enum mem_begin pool_begin(struct pool_call *c, CUmemoryPool handle, uint6
 		return MEM_PASS;
 	c->pool = handle ? mem_pool_of(c->call.memory, handle, c->call.tenant)
 			 : mem_pool_current(c->call.memory, c->call.tenant);
-	if (!c->pool || !c->pool->member)
+	if (!c->pool) /* a device without pools, or no account is left for this one */
+		return pools_full(&c->call.memory->pools) ? MEM_REFUSED : MEM_PASS;
+	if (!c->pool->member)
 		return MEM_PASS;
 	c->held = 0;
 	c->call.asked_bytes = bytes;

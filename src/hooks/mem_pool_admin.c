@@ -2,6 +2,7 @@
  * Making, changing, trimming and ending pools. Creating one takes nothing; what it reserves is charged as it
  * grows (mem_async.c). An imported pool's memory is its exporter's.
  */
+#include "base/log.h"
 #include "hooks/mem_pool.h"
 
 static uint64_t key_of(CUmemoryPool pool)
@@ -10,19 +11,33 @@ static uint64_t key_of(CUmemoryPool pool)
 }
 
 /* Host pools and imported ones are known, so that nobody takes them for a device's. */
-static void enter_foreign(struct memory *memory, CUmemoryPool pool, int imported)
+static struct pool *enter_foreign(struct memory *memory, CUmemoryPool pool, int imported)
 {
 	struct pool *entry =
 		pools_enter(&memory->pools, key_of(pool), NULL, POOL_HOST, CHARGE_POOL);
 
 	if (entry)
 		entry->imported = (uint8_t)imported;
+	return entry;
+}
+
+/* A pool that has no account could take what it likes: with the table full (POOLS) there is no other one. */
+static CUresult without_account(CUmemoryPool pool)
+{
+	static _Atomic int told;
+
+	if (!atomic_exchange(&told, 1))
+		log_line(LOG_WARN, "more than %d memory pools at once: the next ones are refused",
+			 POOLS);
+	real.cuMemPoolDestroy(pool);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	struct memory *memory = mem_of_process();
-	CUresult result = real.cuMemPoolCreate(pool, poolProps);
+	CUmemoryPool made = NULL;
+	CUresult result = real.cuMemPoolCreate(memory && pool ? &made : pool, poolProps);
 	struct device_tenant *tenant = NULL;
 
 	if (!memory || result != CUDA_SUCCESS)
@@ -36,11 +51,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		tenant = tenant ? tenant : tenant_of_device(0);
 	}
 #endif
-	if (tenant)
-		mem_pool_of(memory, *pool, tenant);
-	else
-		enter_foreign(memory, *pool, 0);
-	return result;
+	if (!(tenant ? mem_pool_of(memory, made, tenant) : enter_foreign(memory, made, 0)))
+		return without_account(made);
+	*pool = made;
+	return CUDA_SUCCESS;
 }
 
 /*

@@ -110,6 +110,11 @@ uint64_t pools_number(const struct pools *pools, const struct pool *pool)
 	return (uint64_t)(pool - pools->table);
 }
 
+int pools_full(const struct pools *pools)
+{
+	return atomic_load(&pools->count) >= POOLS;
+}
+
 uint64_t pool_growth(const struct pool *pool, uint64_t bytes)
 {
 	uint64_t live = atomic_load_explicit(&pool->live_bytes, memory_order_relaxed);

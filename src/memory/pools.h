@@ -65,6 +65,9 @@ struct pool *pools_nth(struct pools *pools, uint32_t i);
 struct pool *pools_at(struct pools *pools, uint64_t number);
 uint64_t pools_number(const struct pools *pools, const struct pool *pool);
 
+/* 1 when pools_enter() may find no place any more. */
+int pools_full(const struct pools *pools);
+
 /* How much it may have to grow to serve `bytes` now; 0 on the common path, without a lock. */
 uint64_t pool_growth(const struct pool *pool, uint64_t bytes);
 

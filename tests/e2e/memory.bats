@@ -286,6 +286,18 @@ once()
 	ok A free y
 }
 
+@test "more pools than there are accounts for are refused, not let through" {
+	bare CUOTA_MEM=64M
+	tell A times 2047 pool p
+	for ((i = 0; i < 2047; i++)); do hear A; done
+	say A pool q
+	say A pool r
+	[ "$answer" = 2 ]
+	refused A async x 128M q
+	refused A async x 128M
+	used_is A 0
+}
+
 @test "memory of an own pool is charged, and a pool destroyed with live blocks until they are freed" {
 	bare CUOTA_MEM=1G
 	ok A pool p
