@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "hooks/books.h"
 #include "hooks/launch.h"
 #include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
@@ -74,21 +75,49 @@ enum mem_begin context_begin(struct context_call *c, CUdevice device)
 	return begin;
 }
 
+/*
+ * It will take more with its first stream, allocation and code: contexts of this device are known to grow to
+ * `known`. The rest of the hold that was for that stays charged, as overhead, so that nobody else takes it.
+ */
+static uint64_t to_grow(const struct context_call *c, uint64_t bytes, uint64_t known)
+{
+	uint64_t held = c->call.hold.bytes, most = known < held ? known : held;
+
+	if (known < bytes + BLOCK_BYTES || known - bytes >= BOOKS_CERTAIN)
+		return 0; /* not even a page, or what is believed is of something else */
+	return books_less(most, bytes);
+}
+
+/* A figure that is far from what was believed is new; one a little below is of a context that has not grown. */
+static void remember_size(struct device_tenant *tenant, uint64_t bytes, uint64_t ahead)
+{
+	_Atomic uint64_t *known = &tenant->ledger.file->header.context_bytes;
+	uint64_t before = atomic_load(known);
+
+	if (bytes <= CONTEXT_MOST && (!before || before < bytes || before - bytes >= BOOKS_CERTAIN))
+		atomic_store(known, bytes + ahead ? bytes + ahead : 1);
+}
+
 /* 0 when it is charged; -ENOMEM when it is larger than what is left: the caller destroys it. */
 static int context_made(struct context_call *c, uint64_t handle, uint8_t flags)
 {
 	struct mem_call *call = &c->call;
 	struct charge entry;
-	uint64_t bytes = call->hold.bytes;
+	uint64_t bytes = call->hold.bytes, ahead = 0, known;
 	int measured;
 
 	local_memory_forget();
 	if (c->first)
 		driver_bytes_learn(call->tenant, &c->before);
-	if (measure_call(call, &bytes))
-		bytes = estimate(call->tenant, &measured);
-	else if (c->first && bytes <= CONTEXT_MOST)
-		atomic_store(&call->tenant->ledger.file->header.context_bytes, bytes ? bytes : 1);
+	known = estimate(call->tenant, &measured);
+	if (measure_call(call, &bytes)) {
+		bytes = known;
+	} else {
+		ahead = to_grow(c, bytes, known);
+		if (c->first)
+			remember_size(call->tenant, bytes, ahead);
+	}
+	books_context_made(call->memory, call->tenant, ahead);
 	if (hold_settle(&call->hold, bytes, &call->refusal)) {
 		tell_cap_is_small(call->tenant, bytes);
 		return -ENOMEM;
@@ -177,10 +206,17 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
 }
 #endif
 
+static void leave(struct memory *memory, const struct charge *entry)
+{
+	if (entry->space == AT_CONTEXT)
+		books_context_ended(memory, entry->device);
+	mem_leave(memory, entry);
+}
+
 /* All that lived in it is the device's again. */
 static void ended(struct memory *memory, CUcontext context)
 {
-	memory_end_context(memory, (uint64_t)(uintptr_t)context, mem_leave);
+	memory_end_context(memory, (uint64_t)(uintptr_t)context, leave);
 	local_memory_forget();
 }
 

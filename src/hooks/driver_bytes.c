@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "hooks/hooks.h"
-#include "hooks/nvml_abi.h"
 #include "hooks/tenant.h"
 #include "memory/arena.h"
 #include "base/spin.h"
@@ -163,28 +162,54 @@ void driver_bytes_learn(const struct device_tenant *tenant, const struct listed 
 		atomic_store(&nvml->own_pid, pick(before, infos, count));
 }
 
-int driver_bytes_of_process(const struct device_tenant *tenant, uint64_t *ret_bytes)
+int driver_bytes_of_all(const struct device_tenant *tenant, struct figures *ret)
 {
-	nvmlProcessInfo_v2_t infos[LISTED_MOST];
 	struct nvml *nvml = state();
-	uint64_t bytes = 0;
-	unsigned count, own;
 
 	if (!nvml)
 		return -ENOTSUP;
-	own = atomic_load(&nvml->own_pid);
-	if (!own || list(tenant, infos, &count))
-		return -ENOTSUP;
-	/* One process may be listed once per instance of a divided device. */
-	for (unsigned i = 0; i < count; i++) {
-		if (infos[i].pid != own)
+	ret->own = atomic_load(&nvml->own_pid);
+	return ret->own ? list(tenant, ret->of, &ret->count) : -ENOTSUP;
+}
+
+/* One process may be listed once per instance of a divided device. NVML_NOT_AVAILABLE when one is not known. */
+static uint64_t sum_of(const struct figures *figures, unsigned pid)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < figures->count; i++) {
+		if (figures->of[i].pid != pid)
 			continue;
-		if (infos[i].usedGpuMemory == NVML_NOT_AVAILABLE)
-			return -ENOTSUP;
-		bytes += infos[i].usedGpuMemory;
+		if (figures->of[i].usedGpuMemory == NVML_NOT_AVAILABLE)
+			return NVML_NOT_AVAILABLE;
+		bytes += figures->of[i].usedGpuMemory;
 	}
+	return bytes;
+}
+
+int driver_bytes_own(const struct figures *figures, uint64_t *ret_bytes)
+{
+	uint64_t bytes = sum_of(figures, figures->own);
+
+	if (bytes == NVML_NOT_AVAILABLE)
+		return -ENOTSUP;
 	*ret_bytes = bytes;
 	return 0;
+}
+
+uint64_t driver_bytes_in(const struct figures *figures, unsigned pid)
+{
+	uint64_t bytes = sum_of(figures, pid);
+
+	return bytes == NVML_NOT_AVAILABLE ? 0 : bytes;
+}
+
+int driver_bytes_of_process(const struct device_tenant *tenant, uint64_t *ret_bytes)
+{
+	struct figures figures;
+	int result = driver_bytes_of_all(tenant, &figures);
+
+	return result ? result : driver_bytes_own(&figures, ret_bytes);
 }
 
 int driver_bytes_of_device(const struct device_tenant *tenant, uint64_t *ret_used)

@@ -179,7 +179,8 @@ static CUresult hold(struct memory *memory, struct graph_launch *launch, unsigne
 {
 	struct mem_call call = {.memory = memory, .asked_bytes = bytes};
 	struct mem_want want;
-	uint64_t used, reserved, spare, growth;
+	struct relief relief;
+	uint64_t used, reserved, spare, growth, others = 0;
 	unsigned attempt = 0;
 
 	launch->memory = NULL;
@@ -192,9 +193,11 @@ static CUresult hold(struct memory *memory, struct graph_launch *launch, unsigne
 		used = figure(launch->tenant, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, reserved);
 		spare = reserved > used ? reserved - used : 0;
 		growth = bytes > spare ? bytes - spare : 0;
-		want = (struct mem_want){launch->tenant, growth};
-	} while (ledger_room(launch->pool->member) < growth && mem_give_up(&want, attempt++));
-	if (growth && pool_hold(launch->pool, growth, &call.refusal))
+		want = (struct mem_want){launch->tenant, growth, 0};
+		relief = mem_relief(memory, &want);
+	} while (growth && hold_is_short(launch->pool->member, growth, &relief, &others) &&
+		 mem_give_up(&want, attempt++));
+	if (growth && pool_hold(launch->pool, growth, others, &call.refusal))
 		return mem_refuse(&call);
 	launch->held = growth;
 	launch->memory = memory;

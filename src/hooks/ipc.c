@@ -183,8 +183,8 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
 static int hold_share(struct shares *shares, struct mem_call *call, int number)
 {
 	struct member *member = &call->tenant->member;
-	struct mem_want want = {call->tenant, share_bytes(shares, member, number)};
-	struct relief relief = {mem_give_up, &want};
+	struct mem_want want = {call->tenant, share_bytes(shares, member, number), 0};
+	struct relief relief = {.give_up = mem_give_up, .arg = &want};
 
 	call->asked_bytes = want.bytes;
 	if (!share_hold(shares, member, number)) {

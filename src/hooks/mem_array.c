@@ -118,6 +118,44 @@ static CUDA_ARRAY3D_DESCRIPTOR from_3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
 					 .Flags = d->Flags};
 }
 
+/* Gives back the array, and what was mapped into it. */
+static void destroyed(struct memory *memory, const struct charge *entry, CUresult result)
+{
+	if (result != CUDA_SUCCESS) {
+		memory_put_back(memory, entry);
+		return;
+	}
+	mem_leave(memory, entry);
+	mem_sparse_ended(memory, entry->key);
+}
+
+static CUresult destroy_array(CUarray hArray)
+{
+	struct memory *memory = mem_of_process();
+	struct charge entry;
+	CUresult result;
+
+	if (!memory || charges_take(memory->charges, AT_ARRAY, (uint64_t)(uintptr_t)hArray, &entry))
+		return real.cuArrayDestroy(hArray);
+	result = real.cuArrayDestroy(hArray);
+	destroyed(memory, &entry, result);
+	return result;
+}
+
+static CUresult destroy_mipmap(CUmipmappedArray hMipmappedArray)
+{
+	struct memory *memory = mem_of_process();
+	struct charge entry;
+	CUresult result;
+
+	if (!memory ||
+	    charges_take(memory->charges, AT_MIPMAP, (uint64_t)(uintptr_t)hMipmappedArray, &entry))
+		return real.cuMipmappedArrayDestroy(hMipmappedArray);
+	result = real.cuMipmappedArrayDestroy(hMipmappedArray);
+	destroyed(memory, &entry, result);
+	return result;
+}
+
 static CUresult array_end(struct mem_call *call, CUresult result, CUarray array, CUarray *ret)
 {
 	struct charge entry;
@@ -128,6 +166,10 @@ static CUresult array_end(struct mem_call *call, CUresult result, CUarray array,
 	if (memory_enter(call->memory, &call->hold, &entry)) {
 		real.cuArrayDestroy(array);
 		return mem_refuse(call);
+	}
+	if (mem_outgrown(call)) {
+		destroy_array(array);
+		return mem_refuse_made(call);
 	}
 	*ret = array;
 	return CUDA_SUCCESS;
@@ -232,44 +274,20 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		real.cuMipmappedArrayDestroy(array);
 		return mem_refuse(&call);
 	}
+	if (mem_outgrown(&call)) {
+		destroy_mipmap(array);
+		return mem_refuse_made(&call);
+	}
 	*pHandle = array;
 	return CUDA_SUCCESS;
 }
 
-/* Gives back the array, and what was mapped into it. */
-static void destroyed(struct memory *memory, const struct charge *entry, CUresult result)
-{
-	if (result != CUDA_SUCCESS) {
-		memory_put_back(memory, entry);
-		return;
-	}
-	mem_leave(memory, entry);
-	mem_sparse_ended(memory, entry->key);
-}
-
 CUresult cuArrayDestroy(CUarray hArray)
 {
-	struct memory *memory = mem_of_process();
-	struct charge entry;
-	CUresult result;
-
-	if (!memory || charges_take(memory->charges, AT_ARRAY, (uint64_t)(uintptr_t)hArray, &entry))
-		return real.cuArrayDestroy(hArray);
-	result = real.cuArrayDestroy(hArray);
-	destroyed(memory, &entry, result);
-	return result;
+	return destroy_array(hArray);
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-	struct memory *memory = mem_of_process();
-	struct charge entry;
-	CUresult result;
-
-	if (!memory ||
-	    charges_take(memory->charges, AT_MIPMAP, (uint64_t)(uintptr_t)hMipmappedArray, &entry))
-		return real.cuMipmappedArrayDestroy(hMipmappedArray);
-	result = real.cuMipmappedArrayDestroy(hMipmappedArray);
-	destroyed(memory, &entry, result);
-	return result;
+	return destroy_mipmap(hMipmappedArray);
 }

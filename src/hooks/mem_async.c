@@ -42,15 +42,19 @@ static struct device_tenant *device_of(CUstream stream)
 
 static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
 {
-	struct mem_want want = {c->call.tenant, growth};
+	struct mem_want want = {c->call.tenant, growth, 0};
+	struct relief relief = mem_relief(c->call.memory, &want);
 	unsigned attempt = 0;
+	uint64_t others;
 
 	/* What it may really have to grow by may be less, after the trim: ask again. */
-	while (ledger_room(c->pool->member) < growth && mem_give_up(&want, attempt++))
+	while (hold_is_short(c->pool->member, growth, &relief, &others) &&
+	       mem_give_up(&want, attempt++))
 		want.bytes = growth = pool_growth(c->pool, c->call.asked_bytes);
+	c->call.looked = want.looked;
 	c->call.hold = (struct hold){.member = c->pool->member, .kind = CHARGE_POOL};
 	c->call.refusal = (struct refusal){0};
-	if (growth && pool_hold(c->pool, growth, &c->call.refusal)) {
+	if (growth && pool_hold(c->pool, growth, others, &c->call.refusal)) {
 		mem_refuse(&c->call);
 		return MEM_REFUSED;
 	}
@@ -80,6 +84,7 @@ static enum mem_begin pool_begin(struct pool_call *c, CUmemoryPool handle, uint6
 	if (!c->pool->member)
 		return MEM_PASS;
 	c->held = 0;
+	c->call.looked = 0;
 	c->call.asked_bytes = bytes;
 	growth = pool_growth(c->pool, bytes);
 	return __builtin_expect(growth == 0, 1) ? MEM_HELD : hold_growth(c, growth);
@@ -138,6 +143,10 @@ static CUresult pool_end_call(struct pool_call *c, CUresult result, CUdeviceptr 
 		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
 		if (before < 0)
 			mem_pool_refresh(c->pool, c->held, NULL);
+		return pool_undo(c, address);
+	}
+	if (mem_outgrown(&c->call)) {
+		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
 		return pool_undo(c, address);
 	}
 	pool_live(c->pool, (int64_t)live);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "hooks/books.h"
 #include "hooks/context.h"
 #include "hooks/ipc.h"
 
@@ -76,12 +77,33 @@ static void tell_card_full(const struct mem_call *call)
 		 call->tenant->uuid, asked, used, cap);
 }
 
+static uint64_t look_near(void *arg, uint64_t left)
+{
+	struct mem_want *want = arg;
+	struct memory *memory = mem_of_process();
+	uint64_t others = 0;
+	int looked = 0;
+
+	if (memory)
+		others = books_look_before(memory, want->tenant, left, &looked);
+	want->looked |= looked;
+	return others;
+}
+
+struct relief mem_relief(struct memory *memory, struct mem_want *want)
+{
+	return (struct relief){mem_give_up, look_near, want, &memory->books[want->tenant->ordinal]};
+}
+
 static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64_t held)
 {
-	struct mem_want want = {call->tenant, held};
-	struct relief relief = {mem_give_up, &want};
+	struct mem_want want = {call->tenant, held, 0};
+	struct relief relief = mem_relief(call->memory, &want);
+	int refused =
+		hold_take(&call->hold, &call->tenant->member, kind, held, &relief, &call->refusal);
 
-	if (!hold_take(&call->hold, &call->tenant->member, kind, held, &relief, &call->refusal))
+	call->looked = want.looked;
+	if (!refused)
 		return MEM_HELD;
 	call->refusal.asked_bytes = call->asked_bytes;
 	tell_refusal(call);
@@ -160,6 +182,18 @@ CUresult mem_refuse(struct mem_call *call)
 	call->refusal.asked_bytes = call->asked_bytes;
 	tell_refusal(call);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+int mem_outgrown(struct mem_call *call)
+{
+	return __builtin_expect(call->looked, 0) &&
+	       books_look_after(call->memory, call->tenant, call->hold.kind, &call->refusal);
+}
+
+CUresult mem_refuse_made(struct mem_call *call)
+{
+	call->hold.bytes = 0; /* given back with what was made */
+	return mem_refuse(call);
 }
 
 struct charge mem_entry(const struct mem_call *call, enum charge_space space, uint64_t key,

@@ -26,6 +26,7 @@ struct mem_call {
 	uint64_t asked_bytes;
 	struct hold hold;
 	struct refusal refusal;
+	int looked; /* near the cap: mem_outgrown() looks again */
 };
 
 /* This process's memory; NULL with no quota (two loads and a compare), or without memory of our own. */
@@ -45,6 +46,13 @@ CUresult mem_drop(struct mem_call *call, CUresult result);
 /* The driver took more than there is room for, and it has been undone. */
 CUresult mem_refuse(struct mem_call *call);
 
+/*
+ * What was made is entered, and the driver may have taken more beside it: 1 when that passes the cap. The caller undoes
+ * it as a free does, and answers mem_refuse_made(). A load and a compare unless the cap is near.
+ */
+int mem_outgrown(struct mem_call *call);
+CUresult mem_refuse_made(struct mem_call *call);
+
 /* An entry for something made in this call. */
 struct charge mem_entry(const struct mem_call *call, enum charge_space space, uint64_t key,
 			uint64_t bytes);
@@ -59,7 +67,11 @@ void mem_leave(struct memory *memory, const struct charge *entry);
 struct mem_want {
 	struct device_tenant *tenant;
 	uint64_t bytes;
+	int looked; /* the books were kept for it */
 };
+
+/* What to do for it before a refusal, and before a charge near the cap. */
+struct relief mem_relief(struct memory *memory, struct mem_want *want);
 
 /* Gives up what this process can do without (mem_relief.c), as struct relief wants it. arg: struct mem_want. */
 int mem_give_up(void *arg, unsigned attempt);

@@ -9,6 +9,21 @@
 /* Rows of pitched memory start at multiples of this on every device so far; made true after the call. */
 #define PITCH_BYTES 512u
 
+/* What is not ours (0, imports, graph memory, unknown) goes straight on. */
+static CUresult give_back(CUdeviceptr address)
+{
+	struct memory *memory = mem_of_process();
+	struct charge entry;
+	CUresult result;
+
+	/* Off before the driver is asked: the instant it has let go, another thread may get the same address. */
+	if (!memory || mem_take_address(memory, address, &entry))
+		return real.cuMemFree_v2(address);
+	result = real.cuMemFree_v2(address);
+	mem_freed_address(memory, &entry, result);
+	return result;
+}
+
 static CUresult linear_end(struct mem_call *call, CUresult result, CUdeviceptr address,
 			   uint64_t bytes)
 {
@@ -17,10 +32,14 @@ static CUresult linear_end(struct mem_call *call, CUresult result, CUdeviceptr a
 	if (result != CUDA_SUCCESS)
 		return mem_drop(call, result);
 	entry = mem_entry(call, AT_ADDRESS, address, bytes);
-	if (!memory_enter_linear(call->memory, &call->hold, &entry, &call->refusal))
+	if (memory_enter_linear(call->memory, &call->hold, &entry, &call->refusal)) {
+		real.cuMemFree_v2(address);
+		return mem_refuse(call);
+	}
+	if (!mem_outgrown(call))
 		return CUDA_SUCCESS;
-	real.cuMemFree_v2(address);
-	return mem_refuse(call);
+	give_back(address);
+	return mem_refuse_made(call);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
@@ -148,21 +167,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 	return result;
 }
 
-/*
- * The entry is taken off before the driver is asked: the instant it has let go, another thread may get the
- * same address. What is not ours (0, imports, graph memory, unknown) goes straight on.
- */
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
-	struct memory *memory = mem_of_process();
-	struct charge entry;
-	CUresult result;
-
-	if (!memory || mem_take_address(memory, dptr, &entry))
-		return real.cuMemFree_v2(dptr);
-	result = real.cuMemFree_v2(dptr);
-	mem_freed_address(memory, &entry, result);
-	return result;
+	return give_back(dptr);
 }
 
 CUresult cuMemFree(CUdeviceptr_v1 dptr)

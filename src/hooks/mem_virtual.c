@@ -36,6 +36,20 @@ static CUresult create_end(struct mem_call *call, CUmemGenericAllocationHandle h
 		       : CUDA_SUCCESS;
 }
 
+static CUresult release(CUmemGenericAllocationHandle handle)
+{
+	struct memory *memory = mem_of_process();
+	struct object_end end;
+	CUresult result;
+
+	if (!memory)
+		return real.cuMemRelease(handle);
+	object_release(memory->charges, handle, &end);
+	result = real.cuMemRelease(handle);
+	mem_object_ended(memory, &end, result);
+	return result;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		     const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -57,22 +71,17 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		real.cuMemRelease(made);
 		return mem_refuse(&call);
 	}
+	if (mem_outgrown(&call)) {
+		release(made);
+		return mem_refuse_made(&call);
+	}
 	*handle = made;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-	struct memory *memory = mem_of_process();
-	struct object_end end;
-	CUresult result;
-
-	if (!memory)
-		return real.cuMemRelease(handle);
-	object_release(memory->charges, handle, &end);
-	result = real.cuMemRelease(handle);
-	mem_object_ended(memory, &end, result);
-	return result;
+	return release(handle);
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)

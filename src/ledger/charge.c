@@ -169,10 +169,10 @@ static int move_bytes(struct member *member, enum charge_kind kind, uint64_t fro
 	return 0;
 }
 
-static int try_charge(struct member *member, enum charge_kind kind, uint64_t bytes,
+static int try_charge(struct member *member, enum charge_kind kind, uint64_t bytes, uint64_t others,
 		      enum refusal_why *ret_why)
 {
-	uint64_t from, own, process;
+	uint64_t from, own, process, group;
 	int code = -ENOMEM;
 
 	member_lock(member);
@@ -182,9 +182,9 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 	*ret_why = REFUSED_PROCESS;
 	if (bytes <= GRANULES_MAX * GRANULE_BYTES && from + bytes <= process) {
 		*ret_why = REFUSED_GROUP;
-		if (from + bytes <= own)
-			code = move_bytes(member, kind, from, from + bytes,
-					  member_group_cap(member));
+		group = member_group_cap(member);
+		if (from + bytes <= own && others <= group)
+			code = move_bytes(member, kind, from, from + bytes, group - others);
 	}
 	member_unlock(member);
 	return code;
@@ -192,17 +192,23 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 
 int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes, struct refusal *ret)
 {
+	return ledger_charge_beside(member, kind, bytes, 0, ret);
+}
+
+int ledger_charge_beside(struct member *member, enum charge_kind kind, uint64_t bytes,
+			 uint64_t others, struct refusal *ret)
+{
 	enum refusal_why why;
 	struct slot *slot;
 
 	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
 		return -ESRCH;
 	member_refresh(member);
-	if (try_charge(member, kind, bytes, &why) == 0)
+	if (try_charge(member, kind, bytes, others, &why) == 0)
 		return 0;
 	/* Somebody's charge may be a dead one's: take it back before saying no. */
 	if (why == REFUSED_GROUP && ledger_reap(member->ledger) &&
-	    try_charge(member, kind, bytes, &why) == 0)
+	    try_charge(member, kind, bytes, others, &why) == 0)
 		return 0;
 	slot = &member->ledger->file->slot[member->slot];
 	if (!atomic_load_explicit(&member->lost, memory_order_relaxed))

@@ -155,6 +155,11 @@ struct refusal {
 int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes,
 		  struct refusal *ret);
 
+/* The same where others of the group are known to hold `others` bytes that they have not charged yet: both must fit
+ * under the group's cap. Only `bytes` are charged. */
+int ledger_charge_beside(struct member *member, enum charge_kind kind, uint64_t bytes,
+			 uint64_t others, struct refusal *ret);
+
 /* Charges past the cap: for bytes that the driver has already taken (reconciled overhead). */
 void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t bytes);
 
@@ -170,6 +175,19 @@ uint64_t ledger_room(const struct member *member);
 /* The group's cap and the process's as they bind this member now; UINT64_MAX = none. */
 uint64_t ledger_group_cap(const struct member *member);
 uint64_t ledger_process_cap(const struct member *member);
+
+/* Another member of the same group, in the same PID namespace as this process. */
+struct peer {
+	unsigned slot;
+	uint32_t pid;
+	uint64_t used_bytes;
+};
+
+/* The living ones, `most` at most; returns how many (view.c). */
+unsigned ledger_peers(const struct member *member, struct peer *ret, unsigned most);
+
+/* What it uses now. */
+uint64_t ledger_peer_used(const struct member *member, const struct peer *peer);
 
 /* ---- the dead (recover.c)
  * -------------------------------------------------------------------------- */

@@ -135,3 +135,28 @@ void refusal_fill(const struct member *member, enum refusal_why why, uint64_t as
 		ret->largest_pid = atomic_load(&ledger->file->slot[i].pid);
 	}
 }
+
+unsigned ledger_peers(const struct member *member, struct peer *ret, unsigned most)
+{
+	const struct ledger *ledger = member->ledger;
+	const struct slot *slots = ledger->file->slot;
+	unsigned g = member->group, count = 0;
+	uint64_t inode = get(&slots[member->slot].pid_ns_inode);
+
+	if (!member_is_ours(member) || atomic_load(&member->lost))
+		return 0;
+	for (unsigned i = 0; i < LEDGER_SLOTS && count < most; i++) {
+		if (slot_group(&slots[i]) != g || i == member->slot || !slot_alive(ledger, i) ||
+		    get(&slots[i].pid_ns_inode) != inode)
+			continue;
+		ret[count] = (struct peer){i, atomic_load(&slots[i].pid), 0};
+		ret[count].used_bytes = ledger_peer_used(member, &ret[count]);
+		count++;
+	}
+	return count;
+}
+
+uint64_t ledger_peer_used(const struct member *member, const struct peer *peer)
+{
+	return slot_granules(member->ledger->file, peer->slot) * GRANULE_BYTES;
+}

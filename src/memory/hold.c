@@ -5,25 +5,57 @@
 
 #include "base/size.h"
 
+int hold_is_short(struct member *member, uint64_t bytes, const struct relief *relief,
+		  uint64_t *ret_others)
+{
+	uint64_t room = ledger_room(member), left = books_less(room, bytes);
+
+	*ret_others = 0;
+	if (relief->books && books_is_near(relief->books, left)) {
+		*ret_others = relief->look(relief->arg, left);
+		room = ledger_room(member);
+	}
+	if (room < bytes)
+		return 1;
+	left = books_less(ledger_group_cap(member), ledger_group_used(member));
+	return *ret_others && books_less(left, bytes) < *ret_others;
+}
+
+/* 1 when others took so much of the room between the question and the charge that now it is near: ask again. */
+static int came_near(struct hold *hold, const struct relief *relief, uint64_t left)
+{
+	if (!relief || !relief->books || books_is_near(relief->books, left) ||
+	    !books_is_near(relief->books, ledger_room(hold->member)))
+		return 0;
+	hold_drop(hold);
+	return 1;
+}
+
 int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
 	      const struct relief *relief, struct refusal *ret)
 {
 	unsigned attempt = 0;
+	uint64_t others = 0, left;
 	int result;
 
 	*hold = (struct hold){.member = member, .kind = kind};
 	if (!bytes)
 		return 0;
-	/* Our own pools may hold what nobody uses; a refusal is counted only when that was no help. */
-	while (relief && ledger_room(member) < bytes && relief->give_up(relief->arg, attempt++))
-		;
-	result = ledger_charge(member, kind, bytes, ret);
-	/* Not a member any more: the process is on its way out and is not stopped from that. */
-	if (result == -ESRCH)
-		return 0;
-	if (!result)
+	do {
+		left = books_less(ledger_room(member), bytes);
+		/* Our own pools may hold what nobody uses; a refusal is counted only when that was no help. */
+		while (relief && hold_is_short(member, bytes, relief, &others) &&
+		       relief->give_up(relief->arg, attempt++))
+			;
+		result = ledger_charge_beside(member, kind, bytes, others, ret);
+		/* Not a member any more: the process is on its way out and is not stopped from that. */
+		if (result == -ESRCH)
+			return 0;
+		if (result)
+			return result;
 		hold->bytes = bytes;
-	return result;
+	} while (came_near(hold, relief, left));
+	return 0;
 }
 
 void hold_drop(struct hold *hold)

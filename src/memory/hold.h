@@ -9,11 +9,16 @@
 #include <stdint.h>
 
 #include "ledger/ledger.h"
+#include "memory/books.h"
 
-/* Gives up what the process can do without (trims its pools); 1 when it is worth trying again. */
 struct relief {
+	/* Gives up what the process can do without (trims its pools); 1 when it is worth trying again. */
 	int (*give_up)(void *arg, unsigned attempt);
+	/* Where a charge leaves little of the room: charges what the driver took meanwhile, and answers what others
+	 * of the group hold uncharged. Not without `books`. */
+	uint64_t (*look)(void *arg, uint64_t left);
 	void *arg;
+	const struct books *books;
 };
 
 struct hold {
@@ -25,6 +30,10 @@ struct hold {
 /* 0, or -ENOMEM with the numbers and nothing held. relief may be NULL. */
 int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
 	      const struct relief *relief, struct refusal *ret);
+
+/* 1 when there is no room for `bytes`, what nobody charged yet included: *ret_others is that of others. */
+int hold_is_short(struct member *member, uint64_t bytes, const struct relief *relief,
+		  uint64_t *ret_others);
 
 /* All of it back: the driver said no. */
 void hold_drop(struct hold *hold);

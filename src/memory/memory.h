@@ -26,8 +26,6 @@ struct memory {
 	_Atomic int64_t slack_bytes[MEMORY_DEVICES]; /* unused in shared pages: blocks.h */
 	_Atomic uint64_t next_object;
 	_Atomic uint64_t freed_entries; /* blocks given back since the last sweep */
-	_Atomic uint64_t committed_bytes
-		[MEMORY_DEVICES]; /* charged for what the driver may take later: heaps, globals */
 	struct shares shares[MEMORY_DEVICES];
 	_Atomic uint64_t
 		uncarried_bytes[MEMORY_DEVICES]; /* held here, charged to whoever exported it */

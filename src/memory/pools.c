@@ -137,12 +137,12 @@ static void set_charged(struct pool *pool, uint64_t bytes)
 	atomic_store_explicit(&pool->snapshot, bytes, memory_order_relaxed);
 }
 
-int pool_hold(struct pool *pool, uint64_t bytes, struct refusal *ret)
+int pool_hold(struct pool *pool, uint64_t bytes, uint64_t others, struct refusal *ret)
 {
 	int result;
 
 	spin_lock(&pool->lock);
-	result = ledger_charge(pool->member, pool->kind, bytes, ret);
+	result = ledger_charge_beside(pool->member, pool->kind, bytes, others, ret);
 	if (!result)
 		pool->held += bytes;
 	spin_unlock(&pool->lock);

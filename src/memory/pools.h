@@ -71,8 +71,8 @@ int pools_full(const struct pools *pools);
 /* How much it may have to grow to serve `bytes` now; 0 on the common path, without a lock. */
 uint64_t pool_growth(const struct pool *pool, uint64_t bytes);
 
-/* Charges a growth ahead. 0, or -ENOMEM. */
-int pool_hold(struct pool *pool, uint64_t bytes, struct refusal *ret);
+/* Charges a growth ahead, which must fit beside what `others` hold uncharged. 0, or -ENOMEM. */
+int pool_hold(struct pool *pool, uint64_t bytes, uint64_t others, struct refusal *ret);
 
 /*
  * The driver says `reserved`: makes the charge equal to it and lets go of `held` of this call. The charge

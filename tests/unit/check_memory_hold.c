@@ -72,7 +72,7 @@ static int give_up(void *arg, unsigned attempt)
 START_TEST(what_is_not_needed_is_given_up_before_a_refusal)
 {
 	struct pantry pantry = {1 * GIB, 0};
-	struct relief relief = {give_up, &pantry};
+	struct relief relief = {.give_up = give_up, .arg = &pantry};
 	struct hold hold;
 	struct refusal why;
 
@@ -89,7 +89,7 @@ END_TEST
 START_TEST(nothing_is_given_up_while_there_is_room)
 {
 	struct pantry pantry = {1 * GIB, 0};
-	struct relief relief = {give_up, &pantry};
+	struct relief relief = {.give_up = give_up, .arg = &pantry};
 	struct hold hold;
 
 	help_begin(2 * GIB);
@@ -103,7 +103,8 @@ END_TEST
 START_TEST(a_refusal_is_counted_once_and_one_that_was_averted_is_not)
 {
 	struct pantry pantry = {1 * GIB, 0}, empty = {0, 0};
-	struct relief relief = {give_up, &pantry}, none = {give_up, &empty};
+	struct relief relief = {.give_up = give_up, .arg = &pantry},
+		      none = {.give_up = give_up, .arg = &empty};
 	struct slot *slot;
 	struct hold hold;
 	struct refusal why;
@@ -117,6 +118,78 @@ START_TEST(a_refusal_is_counted_once_and_one_that_was_averted_is_not)
 	ck_assert_int_eq(hold_take(&hold, &help_member, CHARGE_LINEAR, 3 * GIB, &none, &why),
 			 -ENOMEM);
 	ck_assert_uint_eq(slot->denials, 1);
+	help_end();
+}
+END_TEST
+
+/* Another of the group took something and has not charged it; a look finds that, and what we took ourselves. */
+struct found {
+	uint64_t own_bytes, others_bytes, left;
+	unsigned looks;
+};
+
+static uint64_t look(void *arg, uint64_t left)
+{
+	struct found *found = arg;
+
+	found->left = left;
+	found->looks++;
+	ledger_charge_forced(&help_member, CHARGE_OVERHEAD, found->own_bytes);
+	found->own_bytes = 0;
+	return found->others_bytes;
+}
+
+static int nothing_to_give(void *arg, unsigned attempt)
+{
+	(void)arg;
+	(void)attempt;
+	return 0;
+}
+
+START_TEST(near_the_cap_a_charge_looks_first_and_what_it_finds_counts)
+{
+	struct books books = {0};
+	struct found found = {8 * MIB, 4 * MIB, 0, 0};
+	struct relief relief = {nothing_to_give, look, &found, &books};
+	struct hold hold, last;
+	struct refusal why;
+
+	help_begin(1 * GIB);
+	books_looked(&books, BOOKS_NEAR, 0, 1);
+	ck_assert_int_eq(
+		hold_take(&hold, &help_member, CHARGE_LINEAR, 1 * GIB - BOOKS_NEAR, &relief, &why),
+		0);
+	ck_assert_uint_eq(found.looks, 0);
+	ck_assert_int_eq(
+		hold_take(&last, &help_member, CHARGE_LINEAR, BOOKS_NEAR - 10 * MIB, &relief, &why),
+		-ENOMEM);
+	ck_assert_uint_eq(found.looks, 1);
+	ck_assert_uint_eq(found.left, 10 * MIB);
+	ck_assert_int_eq(
+		hold_take(&last, &help_member, CHARGE_LINEAR, BOOKS_NEAR - 12 * MIB, &relief, &why),
+		0);
+	/* Only what is ours was charged. */
+	ck_assert_uint_eq(help_used(), 1 * GIB - 4 * MIB);
+	hold_drop(&hold);
+	hold_drop(&last);
+	ledger_refund(&help_member, CHARGE_OVERHEAD, 8 * MIB);
+	help_end();
+}
+END_TEST
+
+START_TEST(what_others_hold_is_no_matter_of_this_process_own_cap)
+{
+	struct refusal why;
+
+	help_begin(1 * GIB);
+	atomic_store(&help_member.process_cap_bytes, 512 * MIB);
+	ck_assert_int_eq(
+		ledger_charge_beside(&help_member, CHARGE_LINEAR, 512 * MIB, 512 * MIB, &why), 0);
+	ledger_refund(&help_member, CHARGE_LINEAR, 512 * MIB);
+	ck_assert_int_eq(
+		ledger_charge_beside(&help_member, CHARGE_LINEAR, 512 * MIB, 513 * MIB, &why),
+		-ENOMEM);
+	ck_assert_int_eq(why.why, REFUSED_GROUP);
 	help_end();
 }
 END_TEST
@@ -153,6 +226,8 @@ int main(void)
 	tcase_add_test(tcase, what_is_not_needed_is_given_up_before_a_refusal);
 	tcase_add_test(tcase, nothing_is_given_up_while_there_is_room);
 	tcase_add_test(tcase, a_refusal_is_counted_once_and_one_that_was_averted_is_not);
+	tcase_add_test(tcase, near_the_cap_a_charge_looks_first_and_what_it_finds_counts);
+	tcase_add_test(tcase, what_others_hold_is_no_matter_of_this_process_own_cap);
 	tcase_add_test(tcase, the_refusal_line_has_the_numbers);
 	return help_run("memory hold", tcase);
 }

@@ -41,7 +41,7 @@ START_TEST(the_hot_path_needs_no_growth_while_the_pool_has_room)
 	begin(GIB);
 	pool = enter(0x1000);
 	ck_assert_uint_eq(pool_growth(pool, 1), POOL_GRANULE);
-	ck_assert_int_eq(pool_hold(pool, 64 * MIB, NULL), 0);
+	ck_assert_int_eq(pool_hold(pool, 64 * MIB, 0, NULL), 0);
 	ck_assert_int_eq(pool_settle(pool, 64 * MIB, 64 * MIB, NULL), 0);
 	ck_assert_uint_eq(pool_growth(pool, 64 * MIB), 0);
 	ck_assert_uint_eq(pool_growth(pool, 65 * MIB), POOL_GRANULE);
@@ -61,7 +61,7 @@ START_TEST(the_charge_is_what_the_driver_says_is_reserved)
 
 	begin(GIB);
 	pool = enter(0x1000);
-	pool_hold(pool, 512 * MIB, NULL);
+	pool_hold(pool, 512 * MIB, 0, NULL);
 	ck_assert_uint_eq(help_used(), 512 * MIB);
 	pool_settle(pool, 512 * MIB, 288 * MIB, NULL);
 	ck_assert_uint_eq(help_used(), 288 * MIB);
@@ -93,8 +93,8 @@ START_TEST(two_growths_at_once_are_not_charged_twice)
 
 	begin(128 * MIB);
 	pool = enter(0x1000);
-	ck_assert_int_eq(pool_hold(pool, 64 * MIB, &why), 0);
-	ck_assert_int_eq(pool_hold(pool, 64 * MIB, &why), 0);
+	ck_assert_int_eq(pool_hold(pool, 64 * MIB, 0, &why), 0);
+	ck_assert_int_eq(pool_hold(pool, 64 * MIB, 0, &why), 0);
 	/* The first to come back already sees what the second one got. */
 	ck_assert_int_eq(pool_settle(pool, 64 * MIB, 128 * MIB, &why), 0);
 	ck_assert_uint_eq(help_used(), 128 * MIB);
@@ -184,7 +184,7 @@ static void *use_pool(void *arg)
 		int64_t bytes = (int64_t)(help_random(&seed) % (48 * MIB) + 1);
 		uint64_t growth = pool_growth(pool, (uint64_t)bytes);
 
-		if (growth && pool_hold(pool, growth, NULL))
+		if (growth && pool_hold(pool, growth, 0, NULL))
 			continue;
 		pool_settle(pool, growth, driver_take(bytes), NULL);
 		pool_live(pool, bytes);
