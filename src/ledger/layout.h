@@ -155,8 +155,9 @@ struct turn {
 	_Atomic uint64_t switches;
 	_Atomic uint64_t
 		asked_ns[4]; /* by priority: when a group of it last asked for the device */
-	_Atomic uint64_t contended_ns; /* when somebody last asked for a device that another had */	_Atomic uint64_t intruded_ns;  /* busy time of those who went along without a turn */
-_Atomic uint64_t reserved[5];
+	_Atomic uint64_t contended_ns; /* when somebody last asked for a device that another had */
+	_Atomic uint64_t intruded_ns;  /* busy time of those who went along without a turn */
+	_Atomic uint64_t reserved[5];
 };
 
 struct ledger_header {

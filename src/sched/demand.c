@@ -4,15 +4,14 @@
  * Exclusive turns win where somebody always has work: nobody runs dry between two kernels of his, and contexts change a
  * hundred times a second instead of thousands. They lose where programs leave gaps: who holds the device while his host
  * thinks keeps the others from filling them. So:
- *
- * - When all who use the device need less than there is together, there are no turns: everybody flows, as without cuota.
- * - A process that needs less than its group's part is light. Beside a holder that is never dry it flows: the driver's slices
+ * * - When all who use the device need less than there is together, there are no turns: everybody flows, as without cuota. But
+ *   where priorities differ somebody must not wait for the others' slices.
+* - A process that needs less than its group's part is light. Beside a holder that is never dry it flows: the driver's slices
  *   cost the holder two changes of context for a handful of kernels. Beside one that waits for each kernel it collects its
  *   launches behind the gate and has them run in one go, a short turn each (sched.c, backlog.c).
- *
- * Demand is busy time over the time that the work would have taken alone: the wall time less what threads waited for the
- * device beyond their own work.
- */
+ * * Demand is busy time over the time that the work would have taken alone: that of the host while no thread waited for the device,
+ * and that of the device, of which some is one in the other: half of the lesser, for want of knowing.
+*/
 #include "sched/demand.h"
 
 #include "ledger/protocol.h"
@@ -62,25 +61,36 @@ static uint64_t take_waited(struct sched *sched, uint64_t now_ns)
 static uint32_t measure(struct sched *sched, uint64_t now_ns)
 {
 	struct demand *d = &sched->demand;
-	uint64_t paid_ns = LOAD(&d->paid_ns), wall = since(now_ns, d->at_ns), busy, alone;
+	uint64_t paid_ns = LOAD(&d->paid_ns), wall = since(now_ns, d->at_ns), busy, cpu, alone;
 	uint64_t waited = take_waited(sched, now_ns);
+	uint32_t before = LOAD(&sched->slot_sm->demand_bp);
 
 	d->owed_ns += since(paid_ns, d->seen_paid_ns);
 	busy = d->owed_ns < wall ? d->owed_ns : wall;
 	d->owed_ns -= busy;
 	d->seen_paid_ns = paid_ns;
-	d->at_ns = now_ns;
+	d->at_ns = now_ns; /* Who rests says nothing about what he needs when he works. */
+	if (!busy && !waited)
+		return before;
 	if (waited > wall)
 		waited = wall;
-	alone = wall - since(waited, busy);
+	cpu = wall - waited;
+	alone = cpu + busy - (cpu < busy ? cpu : busy) / 2;
 	/* Who does nothing but wait needs all there is. */
 	return busy >= alone || alone < wall / 16 ? ALL : (uint32_t)(busy * ALL / alone);
+}
+
+/* Up by half, since turns are missed where somebody needs all; down by less, since a pause is no lesser need. */
+static uint32_t followed(uint32_t old, uint32_t measured)
+{
+	return measured > old ? (old + measured + 1) / 2 : (old * 3 + measured) / 4;
 }
 
 struct sum {
 	uint64_t all, group; /* demand of everybody, and of our group */
 	uint64_t weights;    /* of all groups that use the device */
 	unsigned others;     /* processes beside this one */
+	int unequal;	     /* some group comes before another whatever it used */
 };
 
 static struct sum sum_up(const struct sched *sched, uint64_t now_ns)
@@ -98,6 +108,9 @@ static struct sum sum_up(const struct sched *sched, uint64_t now_ns)
 		    group >= LEDGER_GROUPS || since(now_ns, LOAD(&sm->paid_ns)) > RECENT_NS ||
 		    !slot_alive(sched->turns.ledger, i))
 			continue;
+		if (group_priority(&file->group[group]) !=
+		    group_priority(&file->group[sched->member->group]))
+			sum.unequal = 1;
 		demand = LOAD(&sm->demand_bp);
 		sum.all += demand <= ALL ? demand : ALL;
 		if (group == sched->member->group)
@@ -115,9 +128,8 @@ static void decide(struct sched *sched, const struct sum *sum)
 {
 	uint64_t mine = group_weight(&sched->turns.file->group[sched->member->group]);
 	uint64_t part = sum->weights ? mine * ALL / sum->weights : ALL;
-
-	if (sum->all >= FREE_UNTIL || sum->all < FREE_BELOW)
-		STORE(&sched->demand.free, sum->all < FREE_BELOW);
+	if (sum->unequal || sum->all >= FREE_UNTIL || sum->all < FREE_BELOW)
+		STORE(&sched->demand.free, sum->all < FREE_BELOW && !sum->unequal);
 	STORE(&sched->demand.light, sum->others && sum->group < part);
 	STORE(&sched->demand.others, sum->others);
 }
@@ -134,7 +146,7 @@ uint64_t demand_look(struct sched *sched, uint64_t now_ns)
 	if (!d->at_ns || since(now_ns, d->at_ns) > 20 * WINDOW_NS)
 		(void)measure(sched, now_ns);
 	else
-		STORE(&sched->slot_sm->demand_bp, (old + measure(sched, now_ns) + 1) / 2);
+		STORE(&sched->slot_sm->demand_bp, followed(old, measure(sched, now_ns)));
 	if (since(now_ns, LOAD(&sched->slot_sm->paid_ns)) > RECENT_NS)
 		return 0;
 	sum = sum_up(sched, now_ns);

@@ -139,6 +139,34 @@ START_TEST(programs_that_need_less_than_the_device_have_no_turns)
 }
 END_TEST
 
+/* As in a benchmark that begins at the same instant for all, after a second in which they only waited for it. */
+START_TEST(who_rested_before_he_began_has_turns_at_once)
+{
+	double alone[2], together = 0;
+
+	rates(&programs[_i], NULL, SCHED_RATE, alone);
+	world_begin(&w);
+	for (unsigned i = 0; i < 2; i++) {
+		struct process_model *p =
+			world_add(&w, i ? "b" : "a", 0, 100, PRIORITY_NORMAL, SCHED_AUTO);
+
+		become(p, &programs[_i]);
+		p->launches_max = 20; /* its first launches, then a rest */
+	}
+	world_run(&w, SECOND);
+	for (unsigned i = 0; i < 2; i++) {
+		w.p[i].launches_max = 0;
+		w.p[i].host_at = w.now + 1;
+	}
+	world_reset(&w);
+	world_run(&w, SECOND / 2);
+	for (unsigned i = 0; i < 2; i++)
+		together += (double)w.p[i].launches * 2 / alone[0];
+	ck_assert_msg(together > 0.9, "%s: %.2f", programs[_i].name, together);
+	world_end(&w);
+}
+END_TEST
+
 START_TEST(a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all)
 {
 	struct process_model *p;
@@ -188,6 +216,7 @@ int main(void)
 			    PROGRAMS * PROGRAMS);
 	tcase_add_test(tcase, demand_is_what_a_program_would_use_alone_whoever_is_beside_it);
 	tcase_add_test(tcase, programs_that_need_less_than_the_device_have_no_turns);
+	tcase_add_loop_test(tcase, who_rested_before_he_began_has_turns_at_once, 0, 4);
 	tcase_add_test(tcase, a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all);
 	tcase_add_test(
 		tcase,
