@@ -171,13 +171,24 @@ int launch_begin(struct launching *l, const void *function, uint64_t key, CUstre
 	return launch_slow(l, flows);
 }
 
+void launch_wait_begins(struct launcher *launcher)
+{
+	uint64_t now = clock_now_ns();
+	unsigned wake;
+
+	if (!sched_sync_begin(&launcher->sched, now))
+		return;
+	if (!sched_open(&launcher->sched, now, &wake))
+		service_kick();
+	tenant_wake(launcher->device, wake);
+}
+
 /* Several streams: the timed launch is alone on the device as long as nothing else is launched. */
 static void hold(struct launching *l)
 {
 	struct launcher *launcher = l->launcher;
 	int alone;
-	if (sched_sync_begin(&launcher->sched, clock_now_ns()))
-		service_kick();
+	launch_wait_begins(launcher);
 	sample_hold(&launcher->sampler, l->sample);
 	alone = atomic_load_explicit(&launcher->sched.last_stream, memory_order_relaxed) ==
 		l->stream;

@@ -16,6 +16,9 @@ struct launcher {
 	struct sampler sampler;
 };
 
+/* A thread waits for the device from now on: what it waits for is let go, by itself if that is right now. */
+void launch_wait_begins(struct launcher *launcher);
+
 /* Code was unloaded, or a context ended: function handles may mean something else from now on. */
 void launch_code_changed(void);
 

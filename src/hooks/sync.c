@@ -22,8 +22,7 @@ static struct launcher *waiting_begin(void)
 	if (!device || !device->sched->use_turns)
 		return NULL;
 	launcher = (struct launcher *)device->sched;
-	if (sched_sync_begin(&launcher->sched, clock_now_ns()))
-		service_kick();
+	launch_wait_begins(launcher);
 	return launcher;
 }
 

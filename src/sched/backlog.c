@@ -91,14 +91,17 @@ uint64_t backlog_open_all(struct sched *sched)
 	return opened;
 }
 
-uint64_t backlog_ripe_at(const struct sched *sched, uint64_t now_ns)
+uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns)
 {
-	uint64_t at = sched->closed_since_ns + SCHED_BATCH_AGE_NS;
+	uint64_t at;
 
-	if (LOAD(&sched->slot_sm->in_sync) || sched->closed_ns >= SCHED_BATCH_WORK_NS ||
-	    sched->closed_launches >= SCHED_BATCH_MOST || at <= now_ns)
+	if (LOAD(&sched->slot_sm->in_sync) || sched->closed_launches >= SCHED_BATCH_MOST)
 		return 0;
-	return at;
+	sched_lock(sched);
+	at = sched->closed_ns >= SCHED_BATCH_WORK_NS ? 0
+						     : sched->closed_since_ns + SCHED_BATCH_AGE_NS;
+	sched_unlock(sched);
+	return at <= now_ns ? 0 : at;
 }
 
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes)

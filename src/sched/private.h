@@ -74,7 +74,7 @@ int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns);
 uint64_t backlog_open_all(struct sched *sched);
 
 /* A light program's launches are collected: 0 = it is time to ask for a turn for them, else when it will be. */
-uint64_t backlog_ripe_at(const struct sched *sched, uint64_t now_ns);
+uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns);
 /* ---- marks.c: predictions held against what the device has reached ------------------------------------ */
 
 /* Counts work handed to the driver; answers a mark for the stream to write after it when one is due, else 0. */

@@ -84,10 +84,10 @@ struct sched {
 	_Atomic uint32_t *
 		open; /* chunks up to this one may run; own word until the hook gives a pinned one */
 	_Atomic uint32_t open_word;
-	uint32_t chunk;		  /* being filled */
-	uint64_t chunk_ns;	  /* predicted work in it */
-	uint32_t closed_launches; /* behind the gate */
-	uint64_t closed_since_ns; /* when the first of them came */
+	uint32_t chunk;			  /* being filled */
+	uint64_t chunk_ns;		  /* predicted work in it */
+	_Atomic uint32_t closed_launches; /* behind the gate; read without the lock */
+	uint64_t closed_since_ns;	  /* when the first of them came */
 	uint32_t ring_launches[SCHED_CHUNKS];
 	uint64_t ring_ns[SCHED_CHUNKS];
 	uint64_t closed_ns; /* predicted work behind the gate */
@@ -183,12 +183,18 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 /*
  * Around a host call that waits for the device: others then know that late work is not done work. all_done: when it
- * returned, nothing of this process was left on the device. sched_sync_begin() returns 1 when the service thread should
- * be kicked: what is waited for stands behind a gate.
+ * returned, nothing of this process was left on the device. sched_sync_begin() returns 1 when what is waited for stands
+ * behind a gate that sched_open() may open.
  */
 int sched_sync_begin(struct sched *sched, uint64_t now_ns);
 unsigned sched_sync_end(struct sched *sched, uint64_t now_ns,
 			int all_done); /* slot + 1 to wake, or 0 */
+
+/*
+ * As the service thread would: takes the turn for what is behind the gate and opens it, if that is right now. 1 when nothing
+ * is left closed; else the service thread goes on, and should be kicked. *ret_wake as in struct admit_result.
+ */
+int sched_open(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
 
 /* Moves the words to memory that the device can reach; keeps their values. */
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);

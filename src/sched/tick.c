@@ -57,6 +57,14 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	return look > now_ns + SCHED_LATE_NS ? look : now_ns + SCHED_LATE_NS;
 }
 
+int sched_open(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
+{
+	*ret_wake = 0;
+	if (sched->closed_launches)
+		tick_gate(sched, now_ns, ret_wake);
+	return !sched->closed_launches;
+}
+
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
 	uint64_t next = 0, flushed = LOAD(&sched->last_flush_ns), demand = 0;

@@ -31,7 +31,7 @@
 	500000ull /* while a thread of the holder waits for the device, its work is
 					    late rather than done: another context ran meanwhile */
 #define TURN_AHEAD_NS	   1000000ull /* work the holder may have queued while others want the device */
-#define TURN_AHEAD_HIGH_NS 300000ull	/* and next to a group of higher priority, gates or not */
+#define TURN_AHEAD_HIGH_NS 200000ull	/* and next to a group of higher priority, gates or not */
 #define TURN_HIGH_NS	   200000000ull /* it counts as being there for so long after it last asked */
 #define TURN_MEMORY_NS \
 	300000000ull /* leases go on for so long after somebody last asked: he may only rest */

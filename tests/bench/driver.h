@@ -18,6 +18,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../sim_tools/spin_ptx.h"
+
 #define DRIVER_NAME_(symbol) #symbol
 #define DRIVER_NAME(symbol)  DRIVER_NAME_(symbol)
 
@@ -129,19 +131,6 @@ static inline uint64_t driver_now_ns(void)
 /* Context of device 0 and the kernel of fixed work, named as the simulated driver knows it. */
 static inline CUfunction driver_start(void)
 {
-	static const char ptx[] =
-		".version 7.0\n.target sm_70\n.address_size 64\n"
-		".visible .global .align 4 .u32 sink;\n"
-		".visible .entry sim_spin(.param .u64 ns)\n{\n"
-		".reg .pred %p<3>;\n.reg .u64 %n, %i, %s;\n.reg .u32 %a;\n"
-		"ld.param.u64 %n, [ns];\nmov.u64 %i, 0;\ncvt.u32.u64 %a, %n;\n"
-		"LOOP:\n"
-		"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-		"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-		"mad.lo.u32 %a, %a, 1664525, 1013904223;\nmad.lo.u32 %a, %a, 22695477, 1;\n"
-		"add.u64 %i, %i, 16;\nsetp.lt.u64 %p1, %i, %n;\n@%p1 bra LOOP;\n"
-		"setp.eq.u32 %p2, %a, 12345;\nmov.u64 %s, sink;\n@%p2 st.global.u32 [%s], "
-		"%a;\nret;\n}\n";
 	CUfunction function;
 	CUcontext context;
 	CUdevice device;
@@ -151,7 +140,7 @@ static inline CUfunction driver_start(void)
 	driver_must(DRIVER_ASKED(cuDeviceGet)(&device, 0), "cuDeviceGet");
 	driver_must(DRIVER_ASKED(cuDevicePrimaryCtxRetain)(&context, device), "context");
 	driver_must(DRIVER_ASKED(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
-	driver_must(DRIVER_ASKED(cuModuleLoadData)(&module, ptx), "cuModuleLoadData");
+	driver_must(DRIVER_ASKED(cuModuleLoadData)(&module, spin_ptx), "cuModuleLoadData");
 	driver_must(DRIVER_ASKED(cuModuleGetFunction)(&function, module, "sim_spin"), "function");
 	return function;
 }

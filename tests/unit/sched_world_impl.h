@@ -285,9 +285,14 @@ static uint64_t length_of(const struct process_model *p, unsigned *ret_kind)
 
 static void begin_sync(struct world *w, struct process_model *p)
 {
-	if (sched_sync_begin(&p->sched, w->now) && p->service_at > w->now + WAKE_NS &&
+	unsigned who;
+
+	if (!sched_sync_begin(&p->sched, w->now))
+		return;
+	if (!sched_open(&p->sched, w->now, &who) && p->service_at > w->now + WAKE_NS &&
 	    p->service_at != STOPPED)
 		p->service_at = w->now + WAKE_NS;
+	wake(w, who);
 }
 
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
