@@ -128,7 +128,8 @@ def judge(entry):
         if not alone or not native:
             continue
         for case in ("high beside normal", "high beside low"):
-            for row in entry.rows(job=job, case=case):                # A kernel that runs is not interrupted by cuota; the promise is for programs with short ones.
+            for row in entry.rows(job=job, case=case):
+                # A kernel that runs is not interrupted by cuota; the promise is for programs with short ones.
                 limit, said = alone[0]["p99_ms"] * 1.25, "1.25 x alone"
                 if not program:
                     limit = alone[0]["p99_ms"] + JOBS[job][0] / 1e3 + 0.5
@@ -136,7 +137,7 @@ def judge(entry):
                 entry.check(f"{case} ({job}): p99 at most {said}", row["p99_ms"] <= limit,
                             f"{row['p99_ms'] / alone[0]['p99_ms']:.2f} x ({row['p99_ms']:.2f} ms; driver "
                             f"{native[0]['p99_ms']:.2f} ms)", timing=True)
-part = row["job_of_solo"] / native[0]["job_of_solo"] if native[0]["job_of_solo"] else 0
+                part = row["job_of_solo"] / native[0]["job_of_solo"] if native[0]["job_of_solo"] else 0
                 entry.check(f"{case} ({job}): the job keeps 0.9 of the driver's", part >= 0.9, f"{part:.2f}",
                             timing=True)
 
