@@ -97,7 +97,7 @@ program=(python3 "$here/cupied.py")
 # run_tool NAME COMMAND...: the program under a tool of NVIDIA's
 run_tool()
 {
-local name=$1
+	local name=$1
 	shift
 	have "$1" || { row "$name" - - skipped "no $1"; return; }
 	quota=("${bare[@]}")
@@ -106,12 +106,14 @@ local name=$1
 	[ $rc -eq 0 ] || { row "$name" "$bare_took" - skipped "bare: exit $rc: $(grep -v '^$' "$work/bare" "$work/bare.err" -h | tail -1 | cut -c1-90)"; return; }
 	quota=("${under[@]}")
 	timed "$work/under" "$@"
-	rc=$?	# Every line of the program itself must be there; the tool's own carry times and process numbers.
+	rc=$?
+	# Every line of the program itself must be there; the tool's own carry times and process numbers.
 	quota=("${bare[@]}")
 	timed "$work/plain" "${program[@]}"
 	if [ $rc -eq 0 ] && [ -s "$work/plain" ] && ! grep -vxF -f "$work/under" "$work/plain" >"$work/missing"; then
-row "$name" "$bare_took" "$took" same "$(grep -h 'ERROR SUMMARY\|Profiling' "$work/under" | tail -1 | cut -c1-60)"
-	else		row "$name" "$bare_took" "$took" WRONG "exit $rc: $(grep -v '^$' "$work/missing" "$work/under" "$work/under.err" -h | head -1 | cut -c1-90)"
+		row "$name" "$bare_took" "$took" same "$(grep -h 'ERROR SUMMARY\|Profiling' "$work/under" | tail -1 | cut -c1-60)"
+	else
+		row "$name" "$bare_took" "$took" WRONG "exit $rc: $(grep -v '^$' "$work/missing" "$work/under" "$work/under.err" -h | head -1 | cut -c1-90)"
 	fi
 }
 
