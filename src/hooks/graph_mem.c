@@ -5,6 +5,7 @@
  * What an executable graph may take is added up when it is instantiated; launching it holds that much (less what the
  * pool has to spare), and afterwards the pool's own figure is the charge.
  */
+#include "hooks/capture.h"
 #include "hooks/graph_mem.h"
 
 #include "hooks/local_memory.h"
@@ -63,10 +64,10 @@ void graph_mem_refresh(struct memory *memory, struct device_tenant *tenant, int 
 	if (!pool || !atomic_load(&pool->snapshot))
 		return;
 	if (trim) {
-		CUstreamCaptureMode mode = mem_capture_relax();
+		CUstreamCaptureMode mode = capture_relax();
 
 		real.cuDeviceGraphMemTrim(tenant->device);
-		mem_capture_restore(mode);
+		capture_restore(mode);
 	}
 	settle(pool, tenant, 0, NULL);
 }

@@ -13,21 +13,6 @@ void mem_pool_forget_current(unsigned device)
 	atomic_store(&current_pool[device], NULL);
 }
 
-CUstreamCaptureMode mem_capture_relax(void)
-{
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-	if (atomic_load_explicit(&captures_active, memory_order_relaxed))
-		real.cuThreadExchangeStreamCaptureMode(&mode);
-	return mode;
-}
-
-void mem_capture_restore(CUstreamCaptureMode mode)
-{
-	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-		real.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 static CUmemoryPool handle_of(const struct pool *pool)
 {
 	return (CUmemoryPool)(uintptr_t)atomic_load(&pool->handle);
@@ -41,10 +26,10 @@ int mem_pool_refresh(struct pool *pool, uint64_t held, struct refusal *ret)
 
 	if (!pool->member)
 		return 0;
-	mode = mem_capture_relax();
+	mode = capture_relax();
 	result = real.cuMemPoolGetAttribute(handle_of(pool), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
 					    &reserved);
-	mem_capture_restore(mode);
+	capture_restore(mode);
 	/* Not to be read: what was held ahead stays charged. */
 	if (result != CUDA_SUCCESS)
 		reserved = atomic_load(&pool->snapshot) + held;
@@ -64,11 +49,11 @@ struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct devi
 			   (unsigned)tenant->ordinal, CHARGE_POOL);
 	if (!pool)
 		return NULL;
-	mode = mem_capture_relax();
+	mode = capture_relax();
 	if (real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) ==
 	    CUDA_SUCCESS)
 		atomic_store(&pool->release_threshold, threshold);
-	mem_capture_restore(mode);
+	capture_restore(mode);
 	mem_pool_refresh(pool, 0, NULL);
 	return pool;
 }
@@ -106,10 +91,10 @@ static void each_pool(struct memory *memory, unsigned device, int trim)
 		if (!is_live_on(pool, device) || pool->kind != CHARGE_POOL)
 			continue;
 		if (trim && pool_idle(pool)) {
-			CUstreamCaptureMode mode = mem_capture_relax();
+			CUstreamCaptureMode mode = capture_relax();
 
 			real.cuMemPoolTrimTo(handle_of(pool), 0);
-			mem_capture_restore(mode);
+			capture_restore(mode);
 		}
 		mem_pool_refresh(pool, 0, NULL);
 	}

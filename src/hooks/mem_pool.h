@@ -6,10 +6,6 @@
 
 #include "hooks/mem_call.h"
 
-/* Around our own driver calls on a thread that may be capturing. */
-CUstreamCaptureMode mem_capture_relax(void);
-void mem_capture_restore(CUstreamCaptureMode mode);
-
 /* The pool that cuMemAllocAsync uses on a device now; NULL when the driver has none. */
 struct pool *mem_pool_current(struct memory *memory, struct device_tenant *tenant);
 void mem_pool_forget_current(unsigned device);
