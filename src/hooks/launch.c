@@ -129,6 +129,22 @@ static int launch_slow(struct launching *l, int flows)
 	return l->sample || l->mark;
 }
 
+/* One stream, or several? Many launches in a row on one, or waits for it, say that it is the only one. */
+static void note_stream(struct sched *sched, CUstream stream)
+{
+	const void *last = atomic_load_explicit(&sched->last_stream, memory_order_relaxed);
+	uint32_t many = atomic_load_explicit(&sched->many_streams, memory_order_relaxed);
+
+	if (last == stream) {
+		if (many)
+			atomic_store_explicit(&sched->many_streams, many - 1, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(&sched->last_stream, stream, memory_order_relaxed);
+	if (last)
+		atomic_store_explicit(&sched->many_streams, SCHED_MANY, memory_order_relaxed);
+}
+
 /* The next ones of this kind may take the short way: what they cost is known, and so is their kernel's frame. */
 static void note_plain(struct cost *cost, const void *function)
 {
@@ -154,10 +170,7 @@ int launch_begin(struct launching *l, const void *function, uint64_t key, CUstre
 		return 0;
 	l->launcher = (struct launcher *)l->device->sched;
 	sched = &l->launcher->sched;
-	if (atomic_load_explicit(&sched->last_stream, memory_order_relaxed) != l->stream) {
-		atomic_store_explicit(&sched->last_stream, l->stream, memory_order_relaxed);
-		atomic_store_explicit(&sched->many_streams, SCHED_MANY, memory_order_relaxed);
-	}
+	note_stream(sched, l->stream);
 	l->cost = costs_find(&sched->costs, key);
 	note_plain(l->cost, function);
 	l->cost_ns = cost_launch(l->cost, &l->want_sample);
