@@ -18,6 +18,16 @@ uint32_t cap_of(const struct sched *sched)
 	return sched->capping && cap < QUOTA_SM_NONE ? cap : 0;
 }
 
+/*
+ * Virtual time decides between those who wait for one another. While nobody does it stands still: what somebody used then
+ * is neither a debt nor anybody's credit.
+ */
+static void charge_clocks(const struct sched *sched, int64_t busy_ns)
+{
+	if (!LOAD(&sched->demand.free))
+		turn_charge(&sched->turns, busy_ns);
+}
+
 /* Pays `busy_ns` that goes to the device now. */
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
@@ -41,7 +51,7 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
 			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
-	turn_charge(&sched->turns, (int64_t)busy_ns);
+	charge_clocks(sched, (int64_t)busy_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
 	if (LOAD(&sched->flowing) != NOT_FLOWING)
@@ -71,7 +81,7 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, delta_ns, cap,
 			      BUCKET_BURST_SHARED_NS);
-	turn_charge(&sched->turns, delta_ns);
+	charge_clocks(sched, delta_ns);
 }
 
 struct company sched_company(const struct sched *sched, uint64_t now_ns)
@@ -81,7 +91,7 @@ struct company sched_company(const struct sched *sched, uint64_t now_ns)
 	if (!sched->use_turns)
 		company.word = !sched_is_shared(sched);
 	else if (LOAD(&sched->demand.free))
-		company.word = !LOAD(&sched->demand.others);
+		company.word = !LOAD(&sched->demand.seats);
 	else
 		company.word = turn_alone(&sched->turns);
 	company.intruded_ns = LOAD(&sched->turns.file->turn.intruded_ns);

@@ -89,7 +89,8 @@ static uint32_t followed(uint32_t old, uint32_t measured)
 struct sum {
 	uint64_t all, group; /* demand of everybody, and of our group */
 	uint64_t weights;    /* of all groups that use the device */
-	unsigned others;     /* processes beside this one */
+	unsigned others;     /* processes beside this one that use the device, */
+	unsigned seats;	     /* and that have a seat */
 	int unequal;	     /* some group comes before another whatever it used */
 };
 
@@ -103,10 +104,12 @@ static struct sum sum_up(const struct sched *sched, uint64_t now_ns)
 		const struct slot_sm *sm = &file->slot[i].sm;
 		unsigned group = slot_group(&file->slot[i]);
 		uint32_t demand;
-
 		if (!atomic_load_explicit(&file->live[i].word, memory_order_relaxed) ||
-		    group >= LEDGER_GROUPS || since(now_ns, LOAD(&sm->paid_ns)) > RECENT_NS ||
-		    !slot_alive(sched->turns.ledger, i))
+		    group >= LEDGER_GROUPS || !slot_alive(sched->turns.ledger, i))
+			continue;
+		if (i != sched->member->slot)
+			sum.seats++;
+		if (since(now_ns, LOAD(&sm->paid_ns)) > RECENT_NS)
 			continue;
 		if (group_priority(&file->group[group]) !=
 		    group_priority(&file->group[sched->member->group]))
@@ -132,6 +135,7 @@ static void decide(struct sched *sched, const struct sum *sum)
 		STORE(&sched->demand.free, sum->all < FREE_BELOW && !sum->unequal);
 	STORE(&sched->demand.light, sum->others && sum->group < part);
 	STORE(&sched->demand.others, sum->others);
+	STORE(&sched->demand.seats, sum->seats);
 }
 
 uint64_t demand_look(struct sched *sched, uint64_t now_ns)

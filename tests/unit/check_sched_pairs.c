@@ -167,6 +167,37 @@ START_TEST(who_rested_before_he_began_has_turns_at_once)
 }
 END_TEST
 
+/* An hour of light use alone is neither held against a program nor for whoever comes then. */
+START_TEST(time_without_turns_is_nobodys_credit)
+{
+	struct process_model *old, *fresh;
+	double first;
+
+	world_begin(&w);
+	old = world_add(&w, "old", 0, 100, PRIORITY_NORMAL, SCHED_AUTO);
+	become(old, &programs[6]);
+	fresh = world_add(&w, "last-holder", 0, 100, PRIORITY_NORMAL, SCHED_AUTO);
+	become(fresh, &programs[0]);
+	world_run(&w, SECOND);
+	while (!turn_is_ours(&fresh->sched.turns))
+		world_run(&w, 100000);
+	world_kill(fresh);
+	world_run(&w, 60 * SECOND);
+	ck_assert(atomic_load(&old->sched.demand.free));
+	/* The newcomer has the device first, then the old one needs it as well. */
+	fresh = world_add(&w, "fresh", 0, 100, PRIORITY_NORMAL, SCHED_AUTO);
+	become(fresh, &programs[2]);
+	world_run(&w, SECOND / 2);
+	become(old, &programs[2]);
+	world_run(&w, SECOND / 2);
+	world_reset(&w);
+	world_run(&w, SECOND);
+	first = (double)old->busy_ns / (double)(old->busy_ns + fresh->busy_ns);
+	ck_assert_msg(first > 0.48 && first < 0.52, "%.2f", first);
+	world_end(&w);
+}
+END_TEST
+
 START_TEST(a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all)
 {
 	struct process_model *p;
@@ -217,6 +248,7 @@ int main(void)
 	tcase_add_test(tcase, demand_is_what_a_program_would_use_alone_whoever_is_beside_it);
 	tcase_add_test(tcase, programs_that_need_less_than_the_device_have_no_turns);
 	tcase_add_loop_test(tcase, who_rested_before_he_began_has_turns_at_once, 0, 4);
+	tcase_add_test(tcase, time_without_turns_is_nobodys_credit);
 	tcase_add_test(tcase, a_newcomer_counts_as_needing_all_and_a_rested_one_not_at_all);
 	tcase_add_test(
 		tcase,
