@@ -47,6 +47,7 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->demand.paid_ns, busy_ns, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
+	demand_works(sched, now_ns);
 	STORE(&sched->slot_sm->paid_ns, now_ns);
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,

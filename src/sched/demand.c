@@ -46,6 +46,14 @@ void demand_wait_ends(struct sched *sched, uint64_t now_ns)
 		atomic_fetch_add(&d->waited_ns, since(now_ns, began));
 }
 
+void demand_works(struct sched *sched, uint64_t now_ns)
+{
+	if (since(now_ns, LOAD(&sched->slot_sm->paid_ns)) <= RECENT_NS)
+		return;
+	STORE(&sched->demand.free, 0);
+	STORE(&sched->demand.light, 0);
+}
+
 /* Time in which some thread waited, since the last call. */
 static uint64_t take_waited(struct sched *sched, uint64_t now_ns)
 {

@@ -26,6 +26,9 @@ struct demand { /* Written by the service thread: the window that is being looke
 void demand_wait_begins(struct sched *sched, uint64_t now_ns);
 void demand_wait_ends(struct sched *sched, uint64_t now_ns);
 
+/* Work goes to the device. After a rest nothing is known of the others: turns until the next look. */
+void demand_works(struct sched *sched, uint64_t now_ns);
+
 /* Service thread: looks at what the window says; returns when to be called again, 0 = not soon. */
 uint64_t demand_look(struct sched *sched, uint64_t now_ns);
 
