@@ -96,7 +96,10 @@ def describe(found):
 
 
 def commit(root):
-    """The commit measured, with "+" when the tree has changes; None outside a repository."""
+    """The commit measured: COMMIT where it was built elsewhere; "+" when the tree has changes; None if unknown."""
+    if os.environ.get("COMMIT"):
+        return os.environ["COMMIT"]
+
     def git(*args):
         return subprocess.run(
             ["git", "-C", root, *args], capture_output=True, text=True, timeout=30
@@ -104,8 +107,8 @@ def commit(root):
     try:
         head = git("rev-parse", "--short=12", "HEAD")
         if head.returncode:
-            return os.environ.get("COMMIT")
+            return None
         changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "tools", "include")
     except (OSError, subprocess.TimeoutExpired):
-        return os.environ.get("COMMIT")
+        return None
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
