@@ -15,10 +15,10 @@ int hold_is_short(struct member *member, uint64_t bytes, const struct relief *re
 		*ret_others = relief->look(relief->arg, left);
 		room = ledger_room(member);
 	}
-	if (room < bytes)
-		return 1;
+	if (room < bytes || !*ret_others)
+		return room < bytes;
 	left = books_less(ledger_group_cap(member), ledger_group_used(member));
-	return *ret_others && books_less(left, bytes) < *ret_others;
+	return books_less(left, bytes) < *ret_others;
 }
 
 /* 1 when others took so much of the room between the question and the charge that now it is near: ask again. */
