@@ -214,5 +214,8 @@ unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 		return 0;
 	if (LOAD(&sched->slot_sm->busy_until_ns) > now_ns)
 		STORE(&sched->slot_sm->busy_until_ns, now_ns);
+	/* Its marks have passed: the service thread need not look for them. */
+	if (LOAD(&sched->slot_sm->unsure))
+		marks_look(sched, now_ns);
 	return turn_done(&sched->turns);
 }

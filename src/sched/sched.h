@@ -37,7 +37,7 @@
 #define SCHED_LATE_NS  50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
 	1000000u	       /* marks due later than this are looked at once in it all the same */
-#define SCHED_POLL_NS	25000u /* how often the last mark is looked for */
+#define SCHED_POLL_NS	40000u /* how often the last mark is looked for */
 #define SCHED_QUEUE_MAX 600u   /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_MANY	64u
