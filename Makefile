@@ -223,7 +223,7 @@ integration: ## Slurm, containers, Jupyter, Kubernetes, Prometheus for real; PAR
 	@$(MAKE) --no-print-directory all tests
 	@tests/integration/run $(O) $(PART)
 
-gpu-test: all $(GPU_BIN) $(ESCAPE_BIN) ## the tests that need a real GPU; results go to docs/measurements.md by hand
+gpu-test: all $(GPU_BIN) $(ESCAPE_BIN) $(SIM_BIN) $(DOOR_BIN) $(DOOR_LIB) ## the tests that need a real GPU; results go to docs/measurements.md by hand
 	@tests/gpu/run $(O)
 
 bench: all $(BENCH_BIN) $(GPU_BIN) $(ESCAPE_BIN) ## benchmarks, on the GPU if there is one (QUICK=1: short)
