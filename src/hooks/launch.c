@@ -23,6 +23,7 @@ static void wait_on_host(struct launching *l, const struct admit_result *admit, 
 	uint32_t seen = atomic_load(&sched->slot_sm->turn_futex);
 	uint64_t waited;
 	long slack = prctl(PR_GET_TIMERSLACK);
+
 	demand_wait_begins(sched, now);
 	/* For the length of the wait: the usual 50 us would be lost at every turn. */
 	prctl(PR_SET_TIMERSLACK, 1000ul);
