@@ -42,6 +42,7 @@ uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int
 			sched->closed_launches == 1 || sched->closed_launches == SCHED_BATCH_MOST;
 		if (sched->closed_launches == 1)
 			sched->closed_since_ns = now_ns;
+		sched->closed_last_ns = now_ns;
 	}
 	sched_unlock(sched);
 	return chunk;
@@ -98,8 +99,11 @@ uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns)
 	if (LOAD(&sched->slot_sm->in_sync) || sched->closed_launches >= SCHED_BATCH_MOST)
 		return 0;
 	sched_lock(sched);
-	at = sched->closed_ns >= SCHED_BATCH_WORK_NS ? 0
-						     : sched->closed_since_ns + SCHED_BATCH_AGE_NS;
+	at = sched->closed_since_ns + SCHED_BATCH_AGE_NS;
+	if (at > sched->closed_last_ns + SCHED_BATCH_QUIET_NS)
+		at = sched->closed_last_ns + SCHED_BATCH_QUIET_NS;
+	if (sched->closed_ns >= SCHED_BATCH_WORK_NS)
+		at = 0;
 	sched_unlock(sched);
 	return at <= now_ns ? 0 : at;
 }

@@ -43,6 +43,8 @@
 #define SCHED_MANY	64u
 #define SCHED_BATCH_AGE_NS \
 	2000000u /* a light program's launches are collected for so long at most, */
+#define SCHED_BATCH_QUIET_NS \
+	300000u /* or until none came for so long: the host waits in some way of its own */
 #define SCHED_BATCH_WORK_NS 1000000u /* or until they are so much work */
 #define SCHED_BATCH_MOST    400u     /* or so many */
 #define SCHED_ONE	    65536u
@@ -84,10 +86,10 @@ struct sched {
 	_Atomic uint32_t *
 		open; /* chunks up to this one may run; own word until the hook gives a pinned one */
 	_Atomic uint32_t open_word;
-	uint32_t chunk;			  /* being filled */
-	uint64_t chunk_ns;		  /* predicted work in it */
-	_Atomic uint32_t closed_launches; /* behind the gate; read without the lock */
-	uint64_t closed_since_ns;	  /* when the first of them came */
+	uint32_t chunk;				  /* being filled */
+	uint64_t chunk_ns;			  /* predicted work in it */
+	_Atomic uint32_t closed_launches;	  /* behind the gate; read without the lock */
+	uint64_t closed_since_ns, closed_last_ns; /* when the first of them came, and the last */
 	uint32_t ring_launches[SCHED_CHUNKS];
 	uint64_t ring_ns[SCHED_CHUNKS];
 	uint64_t closed_ns; /* predicted work behind the gate */

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "sched/private.h"
 #include "sched_world.h"
 
 #define MODEL_IMPLEMENTATION
@@ -78,6 +79,66 @@ START_TEST(no_pair_gets_less_than_the_drivers_slicing_gives)
 		      "%s + %s: %.2f of what the driver gives (%.2f + %.2f, driver %.2f + %.2f)",
 		      a->name, b->name, of_slicing, turns[0] / alone[0], turns[1] / alone[1],
 		      sliced[0] / alone[0], sliced[1] / alone[1]);
+}
+END_TEST
+
+/* Who polls cannot be seen to wait, and seems to need little: it must not be much slower than the driver would have it. */
+START_TEST(a_loop_that_polls_gets_what_the_drivers_slicing_gives)
+{
+	double got[2];
+
+	for (int turns = 0; turns < 2; turns++) {
+		static struct world w;
+
+		world_begin(&w);
+		for (int i = 0; i < 2; i++) {
+			struct process_model *p =
+				world_add(&w, i ? "b" : "a", 0, 100, PRIORITY_NORMAL,
+					  turns ? SCHED_AUTO : SCHED_RATE);
+
+			become(p, &programs[_i]);
+			p->polls = i == 0 || _i % 2;
+		}
+		world_run(&w, 2 * SECOND);
+		world_reset(&w);
+		world_run(&w, 3 * SECOND);
+		got[turns] = (double)w.p[0].launches;
+		world_end(&w);
+	}
+	ck_assert_msg(got[1] > 0.9 * got[0], "%s: %.0f launches, the driver %.0f",
+		      programs[_i].name, got[1], got[0]);
+}
+END_TEST
+
+START_TEST(collected_launches_are_run_when_they_are_waited_for_many_old_or_the_last_for_now)
+{
+	static struct world w;
+	struct sched *sched;
+	uint64_t now = 10 * SECOND;
+
+	world_begin(&w);
+	sched = &world_add(&w, "a", 0, 100, PRIORITY_NORMAL, SCHED_AUTO)->sched;
+	sched->closed_launches = 1;
+	sched->closed_ns = 1000;
+	sched->closed_since_ns = sched->closed_last_ns = now;
+	/* The host may wait in a way that nobody sees: no launch for a while. */
+	ck_assert_uint_eq(backlog_ripe_at(sched, now), now + SCHED_BATCH_QUIET_NS);
+	ck_assert_uint_eq(backlog_ripe_at(sched, now + SCHED_BATCH_QUIET_NS), 0);
+	/* As long as they come: until the first is old. */
+	sched->closed_last_ns = now + SCHED_BATCH_AGE_NS - 1000;
+	ck_assert_uint_eq(backlog_ripe_at(sched, now + SCHED_BATCH_AGE_NS - 500),
+			  now + SCHED_BATCH_AGE_NS);
+	ck_assert_uint_eq(backlog_ripe_at(sched, now + SCHED_BATCH_AGE_NS), 0);
+	sched->closed_ns = SCHED_BATCH_WORK_NS;
+	ck_assert_uint_eq(backlog_ripe_at(sched, now), 0);
+	sched->closed_ns = 1000;
+	sched->closed_launches = SCHED_BATCH_MOST;
+	ck_assert_uint_eq(backlog_ripe_at(sched, now), 0);
+	sched->closed_launches = 1;
+	ck_assert_uint_ne(backlog_ripe_at(sched, now), 0);
+	sched_sync_begin(sched, now);
+	ck_assert_uint_eq(backlog_ripe_at(sched, now), 0);
+	world_end(&w);
 }
 END_TEST
 
@@ -245,6 +306,10 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, no_pair_gets_less_than_the_drivers_slicing_gives, 0,
 			    PROGRAMS * PROGRAMS);
+	tcase_add_loop_test(tcase, a_loop_that_polls_gets_what_the_drivers_slicing_gives, 0, 4);
+	tcase_add_test(
+		tcase,
+		collected_launches_are_run_when_they_are_waited_for_many_old_or_the_last_for_now);
 	tcase_add_test(tcase, demand_is_what_a_program_would_use_alone_whoever_is_beside_it);
 	tcase_add_test(tcase, programs_that_need_less_than_the_device_have_no_turns);
 	tcase_add_loop_test(tcase, who_rested_before_he_began_has_turns_at_once, 0, 4);

@@ -47,6 +47,7 @@ struct process_model {
 	unsigned depth; /* deep queue: launches outstanding at most (burst unused) */
 	int can_gate;
 	unsigned streams; /* launches go round them; 0 = one */
+	int polls;	  /* asks whether its kernels are done, where others wait in the driver */
 	int small;	  /* a kernel leaves room: those of several streams run side by side */
 	uint64_t shapes
 		[WORLD_SHAPES]; /* lengths in turn, each a kind of its own; none = kernel_ns */

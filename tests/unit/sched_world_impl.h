@@ -182,11 +182,17 @@ static void sample_back(struct process_model *p, const struct kernel *k, uint64_
 	sched_sampled(&p->sched, k->timed, now - k->began, k->charged_ns, &k->company, now);
 }
 
+static void end_sync(struct world *w, struct process_model *p, uint64_t now)
+{
+	if (!p->polls)
+		wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
+}
+
 /* The host no longer waits for a timed kernel. */
 static void let_go(struct world *w, struct process_model *p, uint64_t now)
 {
 	p->holding = 0;
-	wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
+	end_sync(w, p, now);
 }
 
 static void kernel_done(struct world *w, struct process_model *p, struct kernel *k, unsigned stream,
@@ -209,7 +215,7 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 	p->done_at = now;
 	if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0)) {
 		p->host_at = now + SYNC_NS;
-		wake(w, sched_sync_end(&p->sched, now, outstanding(p) == 0));
+		end_sync(w, p, now);
 	}
 }
 
@@ -287,7 +293,7 @@ static void begin_sync(struct world *w, struct process_model *p)
 {
 	unsigned who;
 
-	if (!sched_sync_begin(&p->sched, w->now))
+	if (p->polls || !sched_sync_begin(&p->sched, w->now))
 		return;
 	if (!sched_open(&p->sched, w->now, &who) && p->service_at > w->now + WAKE_NS &&
 	    p->service_at != STOPPED)
