@@ -105,6 +105,7 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
 		if (sched->closed_launches == 0) {
 			uint64_t room_at = turn_room_at(&sched->turns, now_ns, can_gate);
+
 			if (room_at == 0) {
 				note_dry(sched, LOAD(&sched->flowing) == word, now_ns);
 				begin_flow(sched, word, now_ns);
@@ -180,15 +181,12 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	if (what == ADMIT_GO) {
 		uint64_t paid;
 
-		ret->dry = idle;
+		ret->dry = idle && !flows_along(sched);
 		if (idle)
 			work_begins(sched, now_ns);
 		paid = pay_pending(sched, now_ns);
-
 		if (sched->use_turns)
 			ret->mark = marks_issue(sched, paid, lane, wants_marks(sched, cap));
-		if (flows_along(sched))
-			ret->dry = 0;
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}
@@ -203,6 +201,7 @@ int sched_sync_begin(struct sched *sched, uint64_t now_ns)
 	demand_wait_begins(sched, now_ns);
 	return sched->closed_launches && collects(sched);
 }
+
 unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 {
 	uint32_t n = LOAD(&sched->slot_sm->in_sync);
