@@ -39,17 +39,17 @@ static void wait_on_host(struct launching *l, const struct admit_result *admit, 
 	atomic_fetch_add_explicit(&sched->slot_sm->throttled_ns, waited, memory_order_relaxed);
 }
 
-/* Under a cap a deep queue of kernels that nobody has timed yet would run before it is paid for. */
-static void wait_for_first_sample(struct launching *l)
+/* Under a cap a deep queue of kernels that nobody has timed yet would run before it is paid for. 1 when it has waited. */
+static int wait_for_first_sample(struct launching *l)
 {
 	struct sched *sched = &l->launcher->sched;
 	uint32_t cap = atomic_load(&sched->member->sm_cap_bp);
 	uint64_t end;
 
 	if (!cost_is_unknown(l->cost))
-		return;
+		return 0;
 	if ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(sched))
-		return;
+		return 0;
 	end = clock_now_ns() + UNKNOWN_WAIT_NS;
 	while (!atomic_load(&l->cost->samples) && atomic_load(&l->launcher->sampler.pending) &&
 	       clock_now_ns() < end) {
@@ -58,6 +58,7 @@ static void wait_for_first_sample(struct launching *l)
 		nanosleep(&nap, NULL);
 		sample_collect(&l->launcher->sampler, sched);
 	}
+	return 1;
 }
 
 static int many_streams(const struct launching *l)
@@ -99,7 +100,7 @@ static int admit(struct launching *l)
 /* With several streams the kernels of the others are in the pair, unless the device was idle before. */
 static int is_alone(const struct launching *l)
 {
-	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched));
+	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched, l->cost));
 }
 
 static int launch_slow(struct launching *l, int flows)
@@ -112,8 +113,8 @@ static int launch_slow(struct launching *l, int flows)
 	l->mark = 0;
 	l->dry = 0;
 	sample_collect(&launcher->sampler, &launcher->sched);
-	wait_for_first_sample(l);
-	if (!flows)
+	/* After that the device may be idle, which only the admission tells: the moment to time one alone. */
+	if (wait_for_first_sample(l) || !flows)
 		gated = admit(l);
 	alone = l->want_sample && is_alone(l);
 	if (l->want_sample && (alone || !cost_sample_later(l->cost))) {

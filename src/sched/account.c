@@ -121,6 +121,7 @@ void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 	struct company company = sched_company(sched, now_ns);
 	int shared = then->word == 0 || then->word != company.word;
 	uint64_t mean = LOAD(&cost->mean_ns);
+	int first = !shared && !LOAD(&cost->clean);
 
 	/* An estimate says whether a cost has risen; that it has fallen only while none was ever measured alone. */
 	if (!shared && company.intruded_ns != then->intruded_ns) {
@@ -133,4 +134,6 @@ void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 			measured_ns = mean;
 	}
 	sched_correct(sched, cost_sampled(cost, measured_ns, charged_ns, shared), now_ns);
+	if (first && !shared)
+		overlap_learnt(sched, mean, LOAD(&cost->mean_ns));
 }

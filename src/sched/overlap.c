@@ -9,20 +9,22 @@
  */
 #include "sched/private.h"
 
-#define LEAST_SCALE  (SCHED_ONE / 32)
-#define SIDE_BY_SIDE (SCHED_ONE / 100 * 95)
-#define ALONE_GAP    16
-#define FOLLOW	     4	/* a quarter of what a stretch says, */
-#define MOST_UP	     10 /* percent: who has gaps seems to take longer */
+#define LEAST_SCALE    (SCHED_ONE / 32)
+#define SIDE_BY_SIDE   (SCHED_ONE / 100 * 99)
+#define ALONE_GAP      16
+#define FOLLOW	       4  /* a quarter of what a stretch says, */
+#define MOST_UP	       10 /* percent: who has gaps seems to take longer */
+#define CLOSE_LOOK     24 /* part of a stretch that its end may be uncertain by, */
+#define STRETCH_MAX_NS 20000000u
+#define SURELY_LESS    8 /* unless it took less than was charged by this part even so */
 
-/* The scale moves towards what the stretch said: `percent` of what was charged. */
-static uint32_t followed(uint32_t scale, uint32_t percent)
+/* The scale moves towards what the stretch said it should be. */
+static uint32_t followed(uint32_t scale, uint32_t measured)
 {
-	uint64_t next;
+	uint64_t most = scale + (uint64_t)scale * MOST_UP / 100;
+	uint64_t next = measured < most ? measured : most;
 
-	if (percent > 100 + MOST_UP)
-		percent = 100 + MOST_UP;
-	next = ((FOLLOW - 1) * (uint64_t)scale + (uint64_t)scale * percent / 100) / FOLLOW;
+	next = ((FOLLOW - 1) * (uint64_t)scale + next) / FOLLOW;
 	if (next > SCHED_ONE)
 		return SCHED_ONE;
 	return next < LEAST_SCALE ? LEAST_SCALE : (uint32_t)next;
@@ -31,31 +33,67 @@ static uint32_t followed(uint32_t scale, uint32_t percent)
 void overlap_begin(struct sched *sched, uint64_t at_ns)
 {
 	sched_lock(sched);
-	if (sched->seen_percent)
-		STORE(&sched->scale, followed(LOAD(&sched->scale), sched->seen_percent));
-	sched->seen_percent = 0;
+	if (sched->seen_scale)
+		STORE(&sched->scale, followed(LOAD(&sched->scale), sched->seen_scale));
+	sched->seen_scale = 0;
 	sched->seen_at_ns = at_ns;
 	sched->seen_ns = sched->issued_ns - sched->closed_ns;
 	sched_unlock(sched);
 }
 
-void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns)
+/*
+ * How long a stretch took that was over between the look before, which did not see it, and now; 0 when they are too wide
+ * apart to tell more than is known.
+ */
+static uint64_t took_about(const struct sched *sched, uint64_t before_ns, uint64_t now_ns,
+			   uint64_t charged)
 {
-	uint64_t charged = seen_ns - sched->seen_ns, percent;
+	uint64_t begun = sched->seen_at_ns, most = now_ns - begun;
+
+	if (before_ns < begun)
+		before_ns = begun;
+	if ((now_ns - before_ns) * CLOSE_LOOK <= most)
+		return most - (now_ns - before_ns) / 2;
+	return most < charged / SURELY_LESS * (SURELY_LESS - 1) ? most : 0;
+}
+
+/* The last that is seen of a stretch counts: the longer, the better known. */
+void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t before_ns, uint64_t now_ns)
+{
+	uint64_t charged = seen_ns - sched->seen_ns, took, scale;
 
 	if (!LOAD(&sched->many_streams)) {
 		STORE(&sched->scale, SCHED_ONE);
 		sched->seen_at_ns = 0;
-		sched->seen_percent = 0;
+		sched->seen_scale = 0;
 		return;
 	}
 	if (!sched->seen_at_ns || charged < SCHED_SEEN_NS || charged > SCHED_NS_MASK ||
-	    now_ns <= sched->seen_at_ns)
+	    now_ns <= sched->seen_at_ns || now_ns <= before_ns)
 		return;
-	percent = (now_ns - sched->seen_at_ns) * 100 / charged + 1;
-	/* It was over when it was seen, or before: the least is the nearest. */
-	if (!sched->seen_percent || percent < sched->seen_percent)
-		sched->seen_percent = percent > 1000 ? 1000 : (uint32_t)percent;
+	took = took_about(sched, before_ns, now_ns, charged);
+	if (!took)
+		return;
+	scale = took * LOAD(&sched->scale) / charged + 1;
+	sched->seen_scale = scale > SCHED_ONE * 10ull ? SCHED_ONE * 10 : (uint32_t)scale;
+	/* A device that is never idle begins no new stretch. */
+	if (took >= STRETCH_MAX_NS) {
+		STORE(&sched->scale, followed(LOAD(&sched->scale), sched->seen_scale));
+		sched->seen_scale = 0;
+		sched->seen_at_ns += took;
+		sched->seen_ns = seen_ns;
+	}
+}
+
+void overlap_learnt(struct sched *sched, uint64_t before_ns, uint64_t mean_ns)
+{
+	uint64_t scale;
+
+	if (!mean_ns || !before_ns || before_ns > SCHED_NS_MASK / SCHED_ONE)
+		return;
+	scale = LOAD(&sched->scale) * before_ns / mean_ns;
+	if (LOAD(&sched->many_streams) && mean_ns < before_ns)
+		STORE(&sched->scale, scale < SCHED_ONE ? (uint32_t)scale : SCHED_ONE);
 }
 
 static int overlaps(const struct sched *sched)
@@ -63,16 +101,29 @@ static int overlaps(const struct sched *sched)
 	return LOAD(&sched->scale) < SIDE_BY_SIDE;
 }
 
-int sched_times_alone(struct sched *sched)
+int sched_times_alone(struct sched *sched, const struct cost *cost)
 {
-	return !overlaps(sched) ||
+	return !overlaps(sched) || !atomic_load_explicit(&cost->clean, memory_order_relaxed) ||
 	       atomic_fetch_add_explicit(&sched->alone_chances, 1, memory_order_relaxed) %
 			       ALONE_GAP ==
 		       0;
 }
 
-int overlap_wants_batch(const struct sched *sched, uint64_t now_ns)
+/* Now and then, from the first moment on, a stretch is made long enough to tell, and its end is looked for often. */
+int overlap_probes(struct sched *sched, uint64_t now_ns)
 {
-	return LOAD(&sched->many_streams) &&
-	       (overlaps(sched) || now_ns % SCHED_PROBE_GAP_NS < SCHED_PROBE_NS);
+	uint64_t since = LOAD(&sched->probe_at_ns);
+
+	if (!LOAD(&sched->many_streams))
+		return 0;
+	if (!since || now_ns < since || now_ns - since >= SCHED_PROBE_GAP_NS) {
+		STORE(&sched->probe_at_ns, now_ns);
+		return 1;
+	}
+	return now_ns - since < SCHED_PROBE_NS;
+}
+
+int overlap_wants_batch(struct sched *sched, uint64_t now_ns)
+{
+	return LOAD(&sched->many_streams) && (overlap_probes(sched, now_ns) || overlaps(sched));
 }

@@ -91,10 +91,16 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns);
 /* From at_ns on the device works for what is handed over from now on. */
 void overlap_begin(struct sched *sched, uint64_t at_ns);
 
-/* Work up to `seen_ns` is done. Under the lock. */
-void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns);
+/* Work up to `seen_ns` is done; it was not when looked at before. Under the lock. */
+void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t before_ns, uint64_t now_ns);
+
+/* A kind that had only been timed beside others was timed alone: what its launches are charged stays the same at first. */
+void overlap_learnt(struct sched *sched, uint64_t before_ns, uint64_t mean_ns);
+
+/* 1 while the marks of several streams should be looked at often. */
+int overlap_probes(struct sched *sched, uint64_t now_ns);
 
 /* 1 when a capped program should save up before it goes on, so that its streams can run together. */
-int overlap_wants_batch(const struct sched *sched, uint64_t now_ns);
+int overlap_wants_batch(struct sched *sched, uint64_t now_ns);
 
 #endif

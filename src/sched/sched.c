@@ -151,10 +151,13 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 {
 	uint32_t cap = cap_of(sched);
 	enum admission what = ADMIT_GO;
-	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
-	int idle = is_idle(sched, now_ns);
+	int idle;
 
 	memset(ret, 0, sizeof(*ret));
+	if (sched->use_turns && LOAD(&sched->many_streams) && turn_is_ours(&sched->turns))
+		marks_look(sched, now_ns);
+	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
+	idle = is_idle(sched, now_ns);
 	if (cap) {
 		uint64_t batch = sched->use_turns && (turn_contended(&sched->turns) ||
 						      overlap_wants_batch(sched, now_ns))
@@ -173,8 +176,6 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	}
 	if (sched->use_turns) {
 		turn_resume(&sched->turns);
-		if (LOAD(&sched->many_streams) && turn_is_ours(&sched->turns))
-			marks_look(sched, now_ns);
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
 	}
 	STORE(&sched->waiting, what == ADMIT_WAIT);

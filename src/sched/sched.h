@@ -36,9 +36,11 @@
 #define SCHED_MARKS    256u    /* marks under way that can be told apart */
 #define SCHED_LATE_NS  50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
-	1000000u	       /* marks due later than this are looked at once in it all the same */
-#define SCHED_POLL_NS	40000u /* how often the last mark is looked for */
-#define SCHED_QUEUE_MAX 600u   /* launches behind closed gates: the driver queues about 1,000 */
+	1000000u	     /* marks due later than this are looked at once in it all the same */
+#define SCHED_POLL_NS 40000u /* how often the last mark is looked for */
+#define SCHED_CLOSE_NS \
+	100000u /* how long before and after its end is expected a stretch is not let out of sight */
+#define SCHED_QUEUE_MAX 600u	 /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_MANY	64u
 #define SCHED_BATCH_AGE_NS \
@@ -108,8 +110,9 @@ struct sched {
 	uint64_t mark_ns[SCHED_MARKS];
 
 	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
-	uint64_t seen_at_ns, seen_ns;
-	uint32_t seen_percent;
+	uint64_t seen_at_ns, seen_ns, looked_ns;
+	uint32_t seen_scale;
+	_Atomic uint64_t probe_at_ns;
 	_Atomic uint32_t alone_chances;
 
 	/* How busy the program itself keeps the device while it is ours and no backlog helps: decides between
@@ -208,7 +211,7 @@ void sched_own_words(struct sched *sched);
  * 1 when a launch that can be timed alone should be: the host then waits for it. Seldom where kernels of several streams
  * run side by side, since nothing runs beside it.
  */
-int sched_times_alone(struct sched *sched);
+int sched_times_alone(struct sched *sched, const struct cost *cost);
 
 /* A sample came back: corrects the account by delta_ns (as it takes on its own). */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

@@ -5,38 +5,9 @@
  * No test varies the number of multiprocessors: neither the meter (time from the device's clock) nor the bucket (time) knows
  * it, so there is nothing that could depend on it.
  */
-#include "sched_world.h"
+#include "sched_help.h"
 
-#define MODEL_IMPLEMENTATION
-#include "sched_world_impl.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define SECOND	     NS_PER_S
-#define MS	     NS_PER_MS
-
-static struct world w, w2;
-
-static void setup(void)
-{
-	world_begin(&w);
-}
-
-static void teardown(void)
-{
-	world_end(&w);
-}
-
-static struct process_model *add(const char *group, uint32_t cap_bp, uint32_t weight)
-{
-	return world_add(&w, group, cap_bp, weight, PRIORITY_NORMAL, SCHED_AUTO);
-}
-
-static void deep(struct process_model *p, uint64_t kernel_ns, unsigned depth)
-{
-	p->kernel_ns = kernel_ns;
-	p->depth = depth;
-	p->launch_ns = 4000;
-}
+static struct world w2;
 
 static void loop(struct process_model *p, uint64_t kernel_ns, unsigned burst, uint64_t think_ns)
 {
@@ -45,18 +16,6 @@ static void loop(struct process_model *p, uint64_t kernel_ns, unsigned burst, ui
 	p->think_ns = think_ns;
 	p->launch_ns = 4000;
 }
-
-/* Percent of the device over the next `ns`. */
-static double share_over(const struct process_model *p, uint64_t ns)
-{
-	world_reset(&w);
-	world_run(&w, ns);
-	return 100.0 * (double)p->busy_ns / (double)ns;
-}
-
-#define within(got, low, high) \
-	ck_assert_msg((got) >= (low) && (got) <= (high), "%.2f, not %.2f..%.2f (case %d)", \
-		      (double)(got), (double)(low), (double)(high), _i)
 
 /* ---- one capped process: every window, every shape ----------------------------------------------------- */
 
@@ -94,91 +53,6 @@ START_TEST(pauses_save_up_no_more_than_the_credit)
 	world_run(&w, 3 * SECOND);
 	for (int i = 0; i < 20; i++)
 		within(share_over(p, SECOND), 0, 30 + 0.8 + 0.06 + 0.1);
-}
-END_TEST
-
-START_TEST(four_streams_share_one_cap)
-{
-	struct process_model *p = add("a", 2500, 100);
-
-	deep(p, 570000, 64);
-	p->streams = 4;
-	world_run(&w, 3 * SECOND);
-	within(share_over(p, 10 * SECOND), 24.5, 25.5);
-	for (unsigned i = 0; i < 4; i++)
-		ck_assert_uint_gt(p->stream[i].head, 100);
-}
-END_TEST
-
-/* Kernels that fill the card, on four streams each: what a pair of events reads holds the other streams' kernels. */
-START_TEST(four_streams_each_lose_nothing_next_to_one_another)
-{
-	double got[2];
-
-	for (unsigned i = 0; i < 2; i++) {
-		struct process_model *p = add(i ? "b" : "a", 0, 100);
-
-		deep(p, lengths[_i], 64);
-		p->streams = 4;
-	}
-	world_run(&w, 3 * SECOND);
-	world_reset(&w);
-	world_run(&w, 10 * SECOND);
-	for (unsigned i = 0; i < 2; i++)
-		got[i] = (double)w.p[i].busy_ns / 1e8;
-	within(got[0] + got[1], 95, 100);
-	within(got[0] / (got[0] + got[1]), 0.49, 0.51);
-}
-END_TEST
-
-START_TEST(four_streams_and_one_share_by_weight)
-{
-	struct process_model *p = add("a", 0, 100), *other = add("b", 0, 100);
-
-	deep(p, lengths[_i], 64);
-	p->streams = 4;
-	deep(other, lengths[_i], 64);
-	world_run(&w, 3 * SECOND);
-	world_reset(&w);
-	world_run(&w, 10 * SECOND);
-	within(100.0 * (double)p->busy_ns / (double)(p->busy_ns + other->busy_ns), 49, 51);
-}
-END_TEST
-
-/* Four small kernels at a time: what counts is that the device works, not the sum of what each kernel took. */
-START_TEST(kernels_that_run_side_by_side_are_paid_for_once)
-{
-	struct process_model *p = add("a", 2500, 100);
-
-	deep(p, lengths[_i], 64);
-	p->streams = 4;
-	p->small = 1;
-	world_run(&w, 3 * SECOND);
-	/* What is seen of a stretch ends a little late: less than the cap rather than more. */
-	within(share_over(p, 10 * SECOND), 22.5, 25.5);
-	/* Four times what one stream could do in that time. */
-	within((double)p->launches * (double)lengths[_i] / 1e8, 4 * 21, 4 * 25.5);
-}
-END_TEST
-
-START_TEST(two_programs_of_small_kernels_keep_their_throughput)
-{
-	double work = 0;
-
-	for (unsigned i = 0; i < 2; i++) {
-		struct process_model *p = add(i ? "b" : "a", 0, 100);
-
-		deep(p, lengths[_i], 64);
-		p->streams = 4;
-		p->small = 1;
-	}
-	world_run(&w, 3 * SECOND);
-	world_reset(&w);
-	world_run(&w, 10 * SECOND);
-	for (unsigned i = 0; i < 2; i++)
-		work += (double)w.p[i].launches * (double)lengths[_i] / 1e8;
-	within((double)w.p[0].busy_ns / (double)(w.p[0].busy_ns + w.p[1].busy_ns), 0.49, 0.51);
-	within(work, 4 * 92, 4 * 100);
 }
 END_TEST
 
@@ -390,11 +264,6 @@ int main(void)
 	tcase_add_loop_test(tcase, every_second_of_a_minute_holds_the_cap_and_none_stands_still, 0,
 			    3 * COUNT(caps));
 	tcase_add_loop_test(tcase, pauses_save_up_no_more_than_the_credit, 0, COUNT(gaps_ms));
-	tcase_add_test(tcase, four_streams_share_one_cap);
-	tcase_add_loop_test(tcase, four_streams_each_lose_nothing_next_to_one_another, 0, 3);
-	tcase_add_loop_test(tcase, four_streams_and_one_share_by_weight, 0, 3);
-	tcase_add_loop_test(tcase, kernels_that_run_side_by_side_are_paid_for_once, 0, 2);
-	tcase_add_loop_test(tcase, two_programs_of_small_kernels_keep_their_throughput, 0, 2);
 	tcase_add_test(tcase, kernels_of_four_lengths_in_turn_hold_the_cap);
 	tcase_add_loop_test(tcase, kernels_from_a_microsecond_to_five_seconds_hold_the_cap, 0,
 			    COUNT(extremes));

@@ -49,6 +49,8 @@ struct process_model {
 	unsigned streams; /* launches go round them; 0 = one */
 	int polls;	  /* asks whether its kernels are done, where others wait in the driver */
 	int small;	  /* a kernel leaves room: those of several streams run side by side */
+	uint64_t
+		overlap_ns; /* of each kernel runs beside the end of another stream's: the launch is not seen */
 	uint64_t shapes
 		[WORLD_SHAPES]; /* lengths in turn, each a kind of its own; none = kernel_ns */
 	uint64_t launches_max;	/* ends after so many; 0 = never */

@@ -5,6 +5,7 @@
 #define NEVER	       UINT64_MAX
 #define SYNC_NS	       2500u  /* a wait's return after the last kernel */
 #define WAKE_NS	       50000u /* a futex wake-up on a virtual machine */
+#define ROUND_NS       2000u  /* of the service thread */
 #define SLICE_NS       2090000u
 #define SWITCH_NS      140000u
 #define STOPPED	       (NEVER - 1)
@@ -198,6 +199,8 @@ static void let_go(struct world *w, struct process_model *p, uint64_t now)
 static void kernel_done(struct world *w, struct process_model *p, struct kernel *k, unsigned stream,
 			uint64_t now)
 {
+	unsigned next;
+
 	if (k->mark)
 		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
 	if (k->timed)
@@ -209,6 +212,9 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 	}
 	p->stream[stream].head++;
 	p->at = (stream + 1) % WORLD_STREAMS;
+	k = next_kernel(p, &next);
+	if (k && next != stream && !k->ran) /* it began beside the end of this one */
+		k->ns -= p->overlap_ns;
 	p->finished++;
 	if (p->done_at && now - p->done_at > p->pause_ns)
 		p->pause_ns = now - p->done_at;
@@ -304,7 +310,8 @@ static void begin_sync(struct world *w, struct process_model *p)
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
 	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
-	int alone = p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched));
+	int alone =
+		p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched, p->timed));
 	unsigned kind;
 
 	if (p->timed && !alone && cost_sample_later(p->timed))
@@ -411,6 +418,7 @@ static void host_step(struct world *w, struct process_model *p)
 	length_of(p, &kind);
 	if (waits_for_sample(w, p, costs_find(&p->sched.costs, 77 + kind))) {
 		p->host_at = w->now + 50000;
+		p->flows = 0;
 		return;
 	}
 	p->dry = 0;
@@ -443,8 +451,12 @@ static void service_step(struct world *w, struct process_model *p)
 	uint64_t next = sched_tick(&p->sched, w->now, &who);
 
 	wake(w, who);
-	p->service_at =
-		next ? (next > w->now ? next : w->now + 1) + WAKE_NS : w->now + 100 * NS_PER_MS;
+	if (!next)
+		p->service_at = w->now + 100 * NS_PER_MS;
+	else if (next <= w->now + ROUND_NS) /* it does not sleep */
+		p->service_at = w->now + ROUND_NS;
+	else
+		p->service_at = next + WAKE_NS;
 }
 
 void world_run(struct world *w, uint64_t ns)

@@ -1,0 +1,54 @@
+/* What the tests of the scheduler in the virtual-time model share: one world, and the programs in it. */
+#ifndef CUOTA_TESTS_SCHED_HELP_H
+#define CUOTA_TESTS_SCHED_HELP_H
+
+#include "sched_world.h"
+
+#define MODEL_IMPLEMENTATION
+#include "sched_world_impl.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define SECOND	     NS_PER_S
+#define MS	     NS_PER_MS
+
+static struct world w;
+
+static void setup(void)
+{
+	world_begin(&w);
+}
+
+static void teardown(void)
+{
+	world_end(&w);
+}
+
+static struct process_model *add(const char *group, uint32_t cap_bp, uint32_t weight)
+{
+	return world_add(&w, group, cap_bp, weight, PRIORITY_NORMAL, SCHED_AUTO);
+}
+
+static void deep(struct process_model *p, uint64_t kernel_ns, unsigned depth)
+{
+	p->kernel_ns = kernel_ns;
+	p->depth = depth;
+	p->launch_ns = 4000;
+}
+
+/* Percent of the device over the next `ns`. */
+static double share_over(const struct process_model *p, uint64_t ns)
+{
+	world_reset(&w);
+	world_run(&w, ns);
+	return 100.0 * (double)p->busy_ns / (double)ns;
+}
+
+#define within(got, low, high) \
+	do { \
+		double got_ = (double)(got); \
+\
+		ck_assert_msg(got_ >= (low) && got_ <= (high), "%.2f, not %.2f..%.2f (case %d)", \
+			      got_, (double)(low), (double)(high), _i); \
+	} while (0)
+
+#endif
