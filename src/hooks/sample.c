@@ -51,12 +51,16 @@ static struct sample *claim(struct sampler *sampler, CUcontext context)
 	return NULL;
 }
 
-/* An idle stream needs the gate; a busy one must not get it (its queue may be full, and then the launch call
- * would wait for the gate that it is to open). */
+/*
+ * A stream that is idle when the launch gets there needs the gate, also when it is busy for a moment yet; one that is busy
+ * for longer must not get it (its queue may be full, and then the launch call would wait for the gate that it is to open).
+ */
 static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, struct cost *cost)
 {
 	return atomic_load_explicit(&cost->mean_ns, memory_order_relaxed) < SAMPLE_GATE_MAX_NS &&
-	       gate_usable(gate, sched) && real.cuStreamQuery(stream) == CUDA_SUCCESS;
+	       gate_usable(gate, sched) &&
+	       (sched_done_by(sched, clock_now_ns() + SAMPLE_SOON_NS) ||
+		real.cuStreamQuery(stream) == CUDA_SUCCESS);
 }
 
 struct sample *sample_begin(struct sampler *sampler, struct gate *gate, struct sched *sched,

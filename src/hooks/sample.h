@@ -19,6 +19,7 @@
 
 #define SAMPLE_EVENT_NS	   2690u    /* what the pair itself adds (H200, driver 580) */
 #define SAMPLE_GATE_MAX_NS 3000000u /* beyond this the idle stream's error does not matter */
+#define SAMPLE_SOON_NS	   30000u /* what is busy for so long may be idle when the launch gets there */
 #define SAMPLES		   64u
 #define SAMPLE_HOLD_NS \
 	3000000u /* the host waits for a launch so long at most, or four times its mean */

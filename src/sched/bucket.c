@@ -42,6 +42,15 @@ void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint
 							memory_order_relaxed));
 }
 
+void bucket_forget(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns)
+{
+	uint64_t floor = credit_floor(now_ns, cap_bp, burst_ns);
+	uint64_t old = atomic_load_explicit(tat, memory_order_relaxed);
+
+	while (old && old < floor && !atomic_compare_exchange_weak(tat, &old, floor))
+		;
+}
+
 uint64_t bucket_ready_at(const _Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp,
 			 uint64_t batch_ns)
 {

@@ -28,6 +28,9 @@ uint64_t bucket_wall_ns(uint64_t busy_ns, uint32_t cap_bp);
 void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp,
 		   uint64_t burst_ns);
 
+/* Who comes after a pause has saved up no more than burst_ns. */
+void bucket_forget(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns);
+
 /*
  * 0 when work may start now, else the instant at which it may. `batch_ns` of device time is saved up first
  * when the caller has to wait at all: next to competitors fewer, longer bursts cost fewer context switches.

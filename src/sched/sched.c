@@ -5,6 +5,9 @@
 #include "sched/bucket.h"
 #include "sched/private.h"
 
+#define PAUSE_NS \
+	20000000u /* a group that did nothing for so long, and did not wait for a turn, had nothing to do */
+
 /* Where in the ledger we look; the member's own numbers are in private memory and were checked. */
 static void point(struct sched *sched)
 {
@@ -146,6 +149,15 @@ static int wants_marks(const struct sched *sched, uint32_t cap)
 	       (cap && LOAD(&sched->many_streams));
 }
 
+/* A group may not lose what it waits for; what it did not ask for it has not waited for. */
+static void forget_credit(struct sched *sched, uint32_t cap, uint64_t now_ns)
+{
+	uint64_t last = LOAD(&sched->group_sm->last_busy_ns);
+
+	if (!LOAD(&sched->slot_sm->want) && last <= now_ns && now_ns - last > PAUSE_NS)
+		bucket_forget(&sched->group_sm->tat_ns, now_ns, cap, BUCKET_BURST_NS);
+}
+
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
 			   int can_gate, struct admit_result *ret)
 {
@@ -159,10 +171,13 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
 	idle = is_idle(sched, now_ns);
 	if (cap) {
-		uint64_t batch = sched->use_turns && (turn_contended(&sched->turns) ||
-						      overlap_wants_batch(sched, now_ns))
-					 ? SCHED_BATCH_NS
-					 : 0;
+		uint64_t batch;
+
+		forget_credit(sched, cap, now_ns);
+		batch = sched->use_turns && (turn_contended(&sched->turns) ||
+					     overlap_wants_batch(sched, now_ns))
+				? SCHED_BATCH_NS
+				: 0;
 
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {

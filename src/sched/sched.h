@@ -222,6 +222,12 @@ void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);
  */
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
 
+/* 1 when all that was paid for is expected to be done at `at_ns`. */
+static inline int sched_done_by(const struct sched *sched, uint64_t at_ns)
+{
+	return atomic_load_explicit(&sched->slot_sm->busy_until_ns, memory_order_relaxed) <= at_ns;
+}
+
 /* 1 when another process may have the device, now or by turns. */
 int sched_is_shared(const struct sched *sched);
 

@@ -77,6 +77,22 @@ START_TEST(credit_is_bounded)
 }
 END_TEST
 
+START_TEST(a_pause_saves_up_less_than_a_wait_for_others)
+{
+	_Atomic uint64_t tat = 0, late = NOW + 50 * NS_PER_MS;
+
+	bucket_forget(&tat, NOW, 5000, BUCKET_BURST_NS);
+	ck_assert_uint_eq(tat, 0); /* has not begun */
+	tat = NOW - 60 * NS_PER_MS;
+	bucket_forget(&tat, NOW, 5000, BUCKET_BURST_NS);
+	ck_assert_uint_eq(tat, NOW - 2 * BUCKET_BURST_NS);
+	bucket_forget(&tat, NOW, 5000, BUCKET_BURST_SHARED_NS);
+	ck_assert_uint_eq(tat, NOW - 2 * BUCKET_BURST_NS);
+	bucket_forget(&late, NOW, 5000, BUCKET_BURST_NS);
+	ck_assert_uint_eq(late, NOW + 50 * NS_PER_MS); /* a debt stays one */
+}
+END_TEST
+
 START_TEST(any_window_holds_the_cap_and_the_credit_at_most)
 {
 	_Atomic uint64_t tat = 0;
@@ -205,6 +221,7 @@ int main(void)
 	tcase_add_test(tcase, a_group_that_begins_owes_nothing_and_has_saved_nothing);
 	tcase_add_test(tcase, debt_of_a_long_kernel_is_repaid_to_the_nanosecond);
 	tcase_add_loop_test(tcase, credit_is_bounded, 0, 5);
+	tcase_add_test(tcase, a_pause_saves_up_less_than_a_wait_for_others);
 	tcase_add_test(tcase, any_window_holds_the_cap_and_the_credit_at_most);
 	tcase_add_test(tcase, a_correction_gives_back_what_was_charged_too_much);
 	tcase_add_test(tcase, a_correction_gives_no_more_credit_than_may_be_saved);

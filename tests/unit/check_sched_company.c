@@ -56,6 +56,19 @@ START_TEST(pauses_save_up_no_more_than_the_credit)
 }
 END_TEST
 
+/* Beside a competitor as well, though what is waited for a turn may be had later. */
+START_TEST(pauses_beside_others_save_up_no_more_than_the_credit)
+{
+	struct process_model *p = add("a", 2000, 100);
+
+	loop(p, 570000, 175, 600 * MS); /* half a second at its cap */
+	loop(add("b", 0, 100), 570000, 1, 4000);
+	world_run(&w, 3 * SECOND);
+	for (int i = 0; i < 100; i++)
+		within(share_over(p, 100 * MS), 0, 20 + 8 + 3 + 0.6);
+}
+END_TEST
+
 START_TEST(kernels_of_four_lengths_in_turn_hold_the_cap)
 {
 	static const uint64_t shapes[] = {10000, 94000, 2000000, 20000000};
@@ -264,6 +277,7 @@ int main(void)
 	tcase_add_loop_test(tcase, every_second_of_a_minute_holds_the_cap_and_none_stands_still, 0,
 			    3 * COUNT(caps));
 	tcase_add_loop_test(tcase, pauses_save_up_no_more_than_the_credit, 0, COUNT(gaps_ms));
+	tcase_add_test(tcase, pauses_beside_others_save_up_no_more_than_the_credit);
 	tcase_add_test(tcase, kernels_of_four_lengths_in_turn_hold_the_cap);
 	tcase_add_loop_test(tcase, kernels_from_a_microsecond_to_five_seconds_hold_the_cap, 0,
 			    COUNT(extremes));
