@@ -43,6 +43,7 @@ uint32_t backlog_add(struct sched *sched, uint64_t cost_ns, uint64_t now_ns, int
 		if (sched->closed_launches == 1)
 			sched->closed_since_ns = now_ns;
 		sched->closed_last_ns = now_ns;
+		burst_launch(sched, now_ns);
 	}
 	sched_unlock(sched);
 	return chunk;
@@ -94,7 +95,7 @@ uint64_t backlog_open_all(struct sched *sched)
 
 uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns)
 {
-	uint64_t at;
+	uint64_t at, ask = burst_ask_at(sched);
 
 	if (LOAD(&sched->slot_sm->in_sync) || sched->closed_launches >= SCHED_BATCH_MOST)
 		return 0;
@@ -105,6 +106,8 @@ uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns)
 	if (sched->closed_ns >= SCHED_BATCH_WORK_NS)
 		at = 0;
 	sched_unlock(sched);
+	if (ask < at)
+		at = ask;
 	return at <= now_ns ? 0 : at;
 }
 

@@ -99,13 +99,15 @@ struct sum {
 	uint64_t weights;    /* of all groups that use the device */
 	unsigned others;     /* processes beside this one that use the device, */
 	unsigned seats;	     /* and that have a seat */
-	int unequal;	     /* some group comes before another whatever it used */
+	int unequal;	     /* some group comes before another whatever it used, */
+	int above;	     /* and ours does */
 };
 
 static struct sum sum_up(const struct sched *sched, uint64_t now_ns)
 {
 	const struct ledger_file *file = sched->turns.file;
 	uint64_t counted[(LEDGER_GROUPS + 63) / 64] = {0};
+	uint32_t mine = group_priority(&file->group[sched->member->group]);
 	struct sum sum = {0};
 
 	for (unsigned i = 0; i < LEDGER_SLOTS; i++) {
@@ -119,9 +121,10 @@ static struct sum sum_up(const struct sched *sched, uint64_t now_ns)
 			sum.seats++;
 		if (since(now_ns, LOAD(&sm->paid_ns)) > RECENT_NS)
 			continue;
-		if (group_priority(&file->group[group]) !=
-		    group_priority(&file->group[sched->member->group]))
+		if (group_priority(&file->group[group]) != mine)
 			sum.unequal = 1;
+		if (group_priority(&file->group[group]) < mine)
+			sum.above = 1;
 		demand = LOAD(&sm->demand_bp);
 		sum.all += demand <= ALL ? demand : ALL;
 		if (group == sched->member->group)
@@ -142,7 +145,11 @@ static void decide(struct sched *sched, const struct sum *sum)
 	if (sum->unequal || sum->all >= FREE_UNTIL || sum->all < FREE_BELOW)
 		STORE(&sched->demand.free, sum->all < FREE_BELOW && !sum->unequal);
 	STORE(&sched->demand.light, sum->others && sum->group < part);
+	/* Its queue may be long now and then; nobody should go along with one who needs less than his part. */
+	if (LOAD(&sched->demand.light))
+		STORE(&sched->slot_sm->deep, 0);
 	STORE(&sched->demand.others, sum->others);
+	STORE(&sched->demand.above, (uint32_t)sum->above);
 	STORE(&sched->demand.seats, sum->seats);
 }
 

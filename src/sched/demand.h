@@ -19,6 +19,7 @@ struct demand { /* Written by the service thread: the window that is being looke
 	_Atomic uint32_t free;	 /* all together need less than there is: no turns */
 	_Atomic uint32_t light;	 /* our group needs less than its part */
 	_Atomic uint32_t others; /* processes beside this one that use the device */
+	_Atomic uint32_t above;	 /* and some are of a lower priority */
 	_Atomic uint32_t seats;	 /* and that could begin to at any moment */
 };
 

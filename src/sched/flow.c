@@ -68,7 +68,8 @@ void note_dry(struct sched *sched, int in_flow, uint64_t now_ns)
 
 	sched->dry_share = (sched->dry_share * 15 + (dry ? 256u : 0)) / 16;
 	if (sched->dry_share < DEEP_SHARE || sched->dry_share > 2 * DEEP_SHARE)
-		STORE(&sched->slot_sm->deep, sched->dry_share < DEEP_SHARE);
+		STORE(&sched->slot_sm->deep,
+		      sched->dry_share < DEEP_SHARE && !LOAD(&sched->demand.light));
 }
 
 /* Others who go by turns learn that they were not alone. */

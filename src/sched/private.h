@@ -75,6 +75,16 @@ uint64_t backlog_open_all(struct sched *sched);
 
 /* A light program's launches are collected: 0 = it is time to ask for a turn for them, else when it will be. */
 uint64_t backlog_ripe_at(struct sched *sched, uint64_t now_ns);
+
+/* ---- burst.c: what is launched between two waits ------------------------------------------------------- */
+
+/* A launch goes behind the gate. Under the lock. */
+void burst_launch(struct sched *sched, uint64_t now_ns);
+/* The program waits for what it has launched. */
+void burst_waits(struct sched *sched, uint64_t now_ns);
+/* When to ask for a turn so that a burst is done when it is waited for; UINT64_MAX = not before that. */
+uint64_t burst_ask_at(struct sched *sched);
+
 /* ---- marks.c: predictions held against what the device has reached ------------------------------------ */
 
 /* Counts work handed to the driver; answers a mark for the stream to write after it when one is due, else 0. */

@@ -98,7 +98,7 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 			return ADMIT_GO;
 		}
 		ret->kick = 1; /* the tick opens the backlog first */
-	} else if (collects(sched) && can_gate) {
+	} else if (collects(sched) && can_gate && !LOAD(&sched->burst_runs)) {
 		ret->until_ns = now_ns + TURN_GRACE_NS;
 		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 	}
@@ -111,7 +111,10 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 
 			if (room_at == 0) {
 				note_dry(sched, LOAD(&sched->flowing) == word, now_ns);
-				begin_flow(sched, word, now_ns);
+				/* While it holds the turn for a burst each launch is paid for, that it be
+				 * seen to work. */
+				if (!LOAD(&sched->burst_runs))
+					begin_flow(sched, word, now_ns);
 				return ADMIT_GO;
 			}
 			ret->until_ns = room_at;
@@ -213,8 +216,13 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 int sched_sync_begin(struct sched *sched, uint64_t now_ns)
 {
+	unsigned wake; /* whom need not be woken: he knows when the work is done */
+
 	atomic_fetch_add_explicit(&sched->slot_sm->in_sync, 1, memory_order_acq_rel);
 	demand_wait_begins(sched, now_ns);
+	burst_waits(sched, now_ns);
+	if (atomic_exchange(&sched->burst_runs, 0))
+		turn_rest(&sched->turns, &wake);
 	return sched->closed_launches && collects(sched);
 }
 

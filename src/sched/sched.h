@@ -40,9 +40,10 @@
 #define SCHED_POLL_NS 40000u /* how often the last mark is looked for */
 #define SCHED_CLOSE_NS \
 	100000u /* how long before and after its end is expected a stretch is not let out of sight */
-#define SCHED_QUEUE_MAX 600u	 /* launches behind closed gates: the driver queues about 1,000 */
-#define SCHED_BATCH_NS	3000000u /* saved up before a capped group competes for a turn again */
-#define SCHED_MANY	64u
+#define SCHED_SYNC_LOOK_NS 1000000u /* and so much later when the program itself waits for it */
+#define SCHED_QUEUE_MAX	   600u /* launches behind closed gates: the driver queues about 1,000 */
+#define SCHED_BATCH_NS	   3000000u /* saved up before a capped group competes for a turn again */
+#define SCHED_MANY	   64u
 #define SCHED_BATCH_AGE_NS \
 	2000000u /* a light program's launches are collected for so long at most, */
 #define SCHED_BATCH_QUIET_NS \
@@ -114,6 +115,11 @@ struct sched {
 	uint32_t seen_scale;
 	_Atomic uint64_t probe_at_ns;
 	_Atomic uint32_t alone_chances;
+
+	/* The burst under way, and what others were like (burst.c). */
+	uint64_t burst_began_ns, burst_issued_ns, burst_wall_ns, burst_work_ns;
+	_Atomic uint32_t
+		burst_runs; /* the turn was asked for ahead of the wait, and is kept until then */
 
 	/* How busy the program itself keeps the device while it is ours and no backlog helps: decides between
 	 * gate and host wait. */

@@ -3,6 +3,17 @@
 #include "sched/bucket.h"
 #include "sched/private.h"
 
+/* Nothing is left closed: launches flow, or the next burst is collected. */
+static void opened_all(struct sched *sched, uint64_t word, uint64_t now_ns, unsigned *ret_wake)
+{
+	if (!collects(sched))
+		begin_flow(sched, word, now_ns);
+	else if (LOAD(&sched->demand.above) && !LOAD(&sched->slot_sm->in_sync))
+		STORE(&sched->burst_runs, 1); /* asked ahead: the rest is still to come */
+	else
+		turn_rest(&sched->turns, ret_wake);
+}
+
 /* Gated work waits: try for the turn, open what fits. */
 static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
@@ -38,18 +49,14 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 		work_begins(sched, now_ns);
 	all = backlog_open(sched, now_ns, &paid);
 	pay(sched, paid, 0, now_ns);
-	if (all && collects(sched)) {
-		turn_rest(&sched->turns, ret_wake);
+	if (all) {
+		opened_all(sched, word, now_ns, ret_wake);
 		return 0;
 	}
-	if (all)
-		begin_flow(sched, word, now_ns);
-	else if (paid >= TURN_QUANTUM_NS * 3 / 4)
+	if (paid >= TURN_QUANTUM_NS * 3 / 4)
 		density_sample(
 			sched,
 			10000); /* a whole lease did not empty the backlog: the host is far ahead */
-	if (LOAD(&sched->flowing) == word)
-		return 0;
 	/* What is left closed waits for the next lease, or for room in this one. */
 	look = LOAD(&sched->turns.file->turn.until_ns);
 	if (turn_ahead_ns(&sched->turns, now_ns) < TURN_QUANTUM_NS)
@@ -63,6 +70,20 @@ int sched_open(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	if (sched->closed_launches)
 		tick_gate(sched, now_ns, ret_wake);
 	return !sched->closed_launches;
+}
+
+/*
+ * A program that waits for its kernels learns of their end itself, and is not taken for done meanwhile: until its lease is
+ * over nobody needs to know.
+ */
+static uint64_t no_hurry(const struct sched *sched, uint64_t at_ns)
+{
+	uint64_t lease = LOAD(&sched->turns.file->turn.until_ns);
+
+	if (!LOAD(&sched->slot_sm->in_sync) || lease <= at_ns)
+		return at_ns;
+	at_ns += SCHED_SYNC_LOOK_NS;
+	return lease < at_ns ? lease : at_ns;
 }
 
 uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
@@ -80,6 +101,8 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 		uint32_t unsure = LOAD(&sched->slot_sm->unsure);
 		uint64_t at = marks_look(sched, now_ns);
 
+		if (at && !overlap_probes(sched, now_ns))
+			at = no_hurry(sched, at);
 		if (at)
 			STORE(&sched->ticking, 1);
 		if (at && (next == 0 || at < next))

@@ -108,13 +108,25 @@ static uint64_t lease_end(const struct turns *turns, unsigned holder, uint64_t n
 	return until;
 }
 
+/* How long a pause may be that is none. */
+static uint64_t grace_of(const struct turns *turns, unsigned holder)
+{
+	const struct group *mine = group_of(turns, turns->slot), *its = group_of(turns, holder);
+
+	if (LOAD(&turns->file->slot[holder].sm.in_sync))
+		return TURN_SYNC_GRACE_NS;
+	return mine && its && group_priority(its) > group_priority(mine) ? TURN_GRACE_HIGH_NS
+									 : TURN_GRACE_NS;
+}
+
 /*
  * 1 when the holder has nothing on the device. Not while a mark is still to come: the end is then seen, not
  * guessed, since another context that becomes runnable too early costs two more switches.
  */
-static int is_dry(const struct slot_sm *sm, uint64_t now_ns)
+static int is_dry(const struct turns *turns, unsigned holder, uint64_t now_ns)
 {
-	uint64_t grace = LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
+	const struct slot_sm *sm = &turns->file->slot[holder].sm;
+	uint64_t grace = grace_of(turns, holder);
 
 	if (LOAD(&sm->resting))
 		grace = 0;
@@ -151,7 +163,7 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 	if (holder == NOBODY || !slot_alive(turns->ledger, holder))
 		return 0;
 	sm = &turns->file->slot[holder].sm;
-	if (is_dry(sm, now_ns))
+	if (is_dry(turns, holder, now_ns))
 		return 0;
 	busy_until = LOAD(&sm->busy_until_ns);
 	until = lease_end(turns, holder, now_ns);
@@ -169,7 +181,7 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 		return busy_until < until + TURN_DRAIN_NS ? busy_until : until + TURN_DRAIN_NS;
 	}
 	/* Whichever comes first: it runs dry, or its lease is over. */
-	busy_until += LOAD(&sm->in_sync) ? TURN_SYNC_GRACE_NS : TURN_GRACE_NS;
+	busy_until += grace_of(turns, holder);
 	if (busy_until <= now_ns)
 		busy_until = now_ns + TURN_POLL_NS;
 	return busy_until < until ? busy_until : until;

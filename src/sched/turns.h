@@ -27,6 +27,8 @@
 #define TURN_GRACE_NS \
 	40000ull /* a gap shorter than this is not dry: a launch-and-wait
 					    loop leaves some 10 us */
+#define TURN_GRACE_HIGH_NS \
+	200000ull /* of a group of higher priority: its next launch should not wait again */
 #define TURN_SYNC_GRACE_NS \
 	500000ull /* while a thread of the holder waits for the device, its work is
 					    late rather than done: another context ran meanwhile */

@@ -13,22 +13,22 @@
 
 static struct world w;
 
-static void setup(void)
+static inline void setup(void)
 {
 	world_begin(&w);
 }
 
-static void teardown(void)
+static inline void teardown(void)
 {
 	world_end(&w);
 }
 
-static struct process_model *add(const char *group, uint32_t cap_bp, uint32_t weight)
+static inline struct process_model *add(const char *group, uint32_t cap_bp, uint32_t weight)
 {
 	return world_add(&w, group, cap_bp, weight, PRIORITY_NORMAL, SCHED_AUTO);
 }
 
-static void deep(struct process_model *p, uint64_t kernel_ns, unsigned depth)
+static inline void deep(struct process_model *p, uint64_t kernel_ns, unsigned depth)
 {
 	p->kernel_ns = kernel_ns;
 	p->depth = depth;
@@ -36,7 +36,7 @@ static void deep(struct process_model *p, uint64_t kernel_ns, unsigned depth)
 }
 
 /* Percent of the device over the next `ns`. */
-static double share_over(const struct process_model *p, uint64_t ns)
+static inline double share_over(const struct process_model *p, uint64_t ns)
 {
 	world_reset(&w);
 	world_run(&w, ns);

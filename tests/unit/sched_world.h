@@ -22,6 +22,7 @@
 #define WORLD_QUEUE	1024
 #define WORLD_STREAMS	4
 #define WORLD_SHAPES	4
+#define WORLD_BURSTS	4096
 
 struct kernel {
 	uint64_t ns;	    /* left to run */
@@ -43,8 +44,9 @@ struct stream_model {
 struct process_model {
 	/* What it does. */
 	uint64_t kernel_ns, think_ns, launch_ns;
-	unsigned burst; /* launches before it waits for all of them */
-	unsigned depth; /* deep queue: launches outstanding at most (burst unused) */
+	unsigned jitter; /* percent by which the host is slower in one burst than in another */
+	unsigned burst;	 /* launches before it waits for all of them */
+	unsigned depth;	 /* deep queue: launches outstanding at most (burst unused) */
 	int can_gate;
 	unsigned streams; /* launches go round them; 0 = one */
 	int polls;	  /* asks whether its kernels are done, where others wait in the driver */
@@ -63,6 +65,8 @@ struct process_model {
 	struct stream_model stream[WORLD_STREAMS];
 	unsigned at;		    /* stream that the device works for */
 	uint64_t started, finished; /* kernels */
+	uint32_t dice;
+	uint64_t slower_ns; /* each launch of this burst */
 	unsigned samples_due;
 	int dead;
 	uint64_t host_at;    /* when the host acts next; UINT64_MAX = waits for its kernels */
@@ -78,8 +82,11 @@ struct process_model {
 	int dry;	    /* and nothing was on the device before */
 	uint64_t unknown_since;
 	/* Results. */
-	uint64_t busy_ns, launches, waited_ns, asked_at;
-	uint64_t done_at, pause_ns; /* the longest time without a completion */
+	uint64_t busy_ns, launches, waited_ns, asked_at, looks; /* of the service thread */
+	uint64_t done_at, pause_ns;	 /* the longest time without a completion */
+	uint64_t burst_at;		 /* the first launch of this burst was asked for */
+	uint64_t burst_ns[WORLD_BURSTS]; /* from then until its last kernel is done */
+	unsigned bursts;
 };
 
 struct world {

@@ -54,7 +54,8 @@ struct process_model *world_add(struct world *w, const char *group, uint32_t cap
 void world_reset(struct world *w)
 {
 	for (unsigned i = 0; i < w->count; i++)
-		w->p[i].busy_ns = w->p[i].launches = w->p[i].waited_ns = w->p[i].pause_ns = 0;
+		w->p[i].busy_ns = w->p[i].launches = w->p[i].waited_ns = w->p[i].pause_ns =
+			w->p[i].looks = w->p[i].bursts = 0;
 }
 
 /* The first kernel of a stream; NULL when there is none or it may not run. */
@@ -221,6 +222,7 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 	p->done_at = now;
 	if (p->host_at == NEVER && (p->depth ? outstanding(p) < p->depth : outstanding(p) == 0)) {
 		p->host_at = now + SYNC_NS;
+		p->burst_ns[p->bursts++ % WORLD_BURSTS] = p->host_at - p->burst_at;
 		end_sync(w, p, now);
 	}
 }
@@ -331,7 +333,7 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 	p->launches++;
 	p->in_burst++;
 	p->charged = 0;
-	p->host_at = w->now + p->launch_ns;
+	p->host_at = w->now + p->launch_ns + p->slower_ns;
 	if (!p->depth && p->in_burst >= p->burst) {
 		p->in_burst = 0;
 		p->thought = 0;
@@ -384,6 +386,11 @@ static int charge(struct world *w, struct process_model *p)
 	length_of(p, &kind);
 	cost = costs_find(&p->sched.costs, 77 + kind);
 	p->asked_at = w->now;
+	if (p->in_burst == 0) {
+		p->burst_at = w->now;
+		p->dice = p->dice * 1103515245u + 12345u;
+		p->slower_ns = p->launch_ns * p->jitter * (p->dice >> 16 & 1023) / 102400;
+	}
 	atomic_store(&p->sched.many_streams, p->streams > 1 ? SCHED_MANY : 0);
 	p->cost = cost_launch(cost, &sample);
 	p->timed = sample ? cost : NULL;
@@ -449,6 +456,8 @@ static void service_step(struct world *w, struct process_model *p)
 {
 	unsigned who;
 	uint64_t next = sched_tick(&p->sched, w->now, &who);
+
+	p->looks++;
 
 	wake(w, who);
 	if (!next)
