@@ -5,7 +5,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "allocation cost added by the library (OH-002, OH-003, OH-007)"
-BUDGET = (40, 14, 15)
+BUDGET = (20, 14, 15)
 CASES = (
     ("native", "no library (noise of the method)", Quota()),
     ("cuota", "preloaded, no quota", Quota()),

@@ -9,7 +9,7 @@ from ..tables import Table
 from ..ways import Quota
 
 ABOUT = "cap changed from 80 to 20 percent by `cuota set` (IS-004)"
-BUDGET = (20, 12, 12)
+BUDGET = (25, 12, 12)
 BEFORE, AFTER = 80, 20
 US, WINDOW_MS = 570, 50
 PROMISE_MS = 250

@@ -1,7 +1,8 @@
 """Who gets how much when several compete: weights, caps, both, and groups of several processes.
 
-Share = rate x kernel time, of what all got together (weights) or of the time (caps). Native rows are
-held against the same figures and must miss them wherever they are not equal parts.
+Share = rate x kernel time, of what all got together (weights) or of the time (caps); who has a weight beside
+somebody's cap should get what that leaves of what all got together. Native rows are held against the same figures and
+must miss them wherever they are not equal parts.
 """
 
 from ..stats import jain
@@ -9,7 +10,7 @@ from ..tables import Table
 from ..ways import Quota
 
 ABOUT = "weights, caps and groups competing (IS-008, OH-009)"
-BUDGET = (60, 26, 25)
+BUDGET = (115, 26, 25)
 POINTS = 1.0
 SERVICE = 0.02
 POINTS_SIMULATED = 5.0
@@ -77,8 +78,10 @@ def measured(case, groups, answers, kernel_s, tolerance):
     names = list(dict.fromkeys(groups))
     busy = {n: sum(a["rate"] for a, g in zip(answers, groups) if g == n) * kernel_s for n in names}
     total = sum(busy.values())
-    if CASES[case][1] is None:
-        asked = [cap / 100 for _, _, cap, _ in CASES[case][0]]
+    caps = [cap for _, _, cap, _ in CASES[case][0]]
+    if any(caps):
+        left = total - sum(cap / 100 for cap in caps if cap)
+        asked = [cap / 100 if cap else left for cap in caps]
         got = [busy[n] for n in names]
     else:
         asked = list(CASES[case][1])

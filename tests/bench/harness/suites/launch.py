@@ -5,7 +5,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "launch cost added by the library, in nanoseconds (OH-001, OH-005, OH-008)"
-BUDGET = (80, 24, 20)
+BUDGET = (60, 24, 20)
 
 NONE, NO_QUOTA = "no library (noise of the method)", "preloaded, no quota"
 CAP, TURN, CONTENDED = "a cap that does not bind", "holding the turn", "turns contended"

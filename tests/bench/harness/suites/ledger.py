@@ -7,7 +7,7 @@ import subprocess
 from ..tables import Table
 
 ABOUT = "ledger: charge, contention, joining (OH-006, OH-007)"
-BUDGET = (40, 20, 30)
+BUDGET = (20, 20, 30)
 LINE = re.compile(r"^\s*(.+?)\s{2,}([\d.]+) (\S+)(?: \(promised ([\d.]+)\))?\s*$")
 TOOLS = ("bench_ledger", "bench_memory")
 

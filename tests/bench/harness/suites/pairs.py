@@ -12,7 +12,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "throughput of pairs against the driver's own slicing (IS-006, IS-009, OH-010)"
-BUDGET = (300, 40, 20)
+BUDGET = (270, 40, 20)
 PROGRAMS = ("training small", "training medium", "training large", "inference, 5 ms apart")
 QUICK_PAIRS = (("94 us, wait each",) * 2, ("0.57 ms, wait each",) * 2,
                ("94 us, wait each", "5.6 ms, queue"))

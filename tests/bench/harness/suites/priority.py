@@ -5,7 +5,7 @@ from ..tables import Table
 from ..ways import Quota
 
 ABOUT = "latency of a small service beside a long job, with priorities (SCHED-004, IS-009)"
-BUDGET = (125, 22, 25)
+BUDGET = (120, 22, 25)
 SERVICE = {"us": 20, "kernels": 25}
 JOBS = {"0.57 ms kernels, queue": (570, "queue")}
 PROGRAM_JOBS = ("training large", "training xl")

@@ -15,7 +15,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "framework programs: speed under a cap, cost without one, meter against profiler (OH-010, IS-003)"
-BUDGET = (330, 45, 0)
+BUDGET = (260, 45, 0)
 CAP = 30
 ORDER = ("training medium", "training xl", "training small", "training large", "inference, 5 ms apart",
          "graph decoding", "convolution training", "cuBLAS products", "JAX step", "CuPy loop")

@@ -9,7 +9,7 @@ from ..tables import Table
 from ..ways import Quota
 
 ABOUT = "memory and turns after kill -9 and SIGSTOP (IS-010, ERR-002)"
-BUDGET = (35, 20, 15)
+BUDGET = (25, 20, 15)
 CAP, HELD, CLAIMED = "8G", 6144, 4096  # of the cap, MiB
 PROMISE_MS = 50
 US = 94

@@ -8,7 +8,7 @@ from ..tables import Table, unique
 from ..ways import Quota
 
 ABOUT = "start-up cost (OH-004): programs that never use CUDA, and CUDA start-up until the first result"
-BUDGET = (40, 16, 15)
+BUDGET = (30, 16, 15)
 IDLE = (("true", ["true"]), ("python3 -c pass", [sys.executable, "-c", "pass"]))
 PROMISE_US = 100
 CUDA_CASES = (
