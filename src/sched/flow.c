@@ -53,6 +53,20 @@ void end_flow(struct sched *sched, uint64_t now_ns)
 	density_sample(sched, busy >= wall ? 10000u : (uint32_t)(busy * 10000 / wall));
 }
 
+/*
+ * Held back by its cap until then, which says nothing about the program; but with work on the device its host is ahead of
+ * it.
+ */
+void flow_pauses(struct sched *sched, uint64_t now_ns, uint64_t until_ns)
+{
+	if (LOAD(&sched->slot_sm->busy_until_ns) > now_ns + SCHED_FLUSH_NS)
+		density_sample(sched, 10000);
+	if (flows_along(sched))
+		return;
+	STORE(&sched->flow_began_ns, until_ns);
+	STORE(&sched->flow_busy_ns, 0);
+}
+
 int sched_is_dense(const struct sched *sched)
 {
 	return LOAD(&sched->density_bp) >= DENSE_BP;

@@ -184,6 +184,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 
 		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
 		if (ret->until_ns) {
+			if (!LOAD(&sched->waiting))
+				flow_pauses(sched, now_ns, ret->until_ns);
 			STORE(&sched->waiting, 1);
 			if (sched->use_turns && sched->closed_launches == 0) {
 				turn_forget(&sched->turns);

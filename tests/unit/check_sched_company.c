@@ -102,6 +102,28 @@ START_TEST(kernels_from_a_microsecond_to_five_seconds_hold_the_cap)
 }
 END_TEST
 
+/*
+ * A context that stands at a gate costs the runner a twentieth. What is held back by its cap looks idle half of the time;
+ * its host is ahead of the device all the same, and loses nothing when it waits.
+ */
+START_TEST(a_queue_at_its_cap_waits_on_the_host)
+{
+	struct process_model *p = add("a", 3000, 100), *other = add("b", 6000, 100);
+	unsigned gated = 0;
+
+	deep(p, lengths[_i], 16);
+	deep(other, lengths[_i], 16);
+	world_run(&w, SECOND);
+	for (int i = 0; i < 1000; i++) {
+		world_run(&w, 2 * MS);
+		gated += p->sched.closed_launches != 0;
+	}
+	ck_assert(sched_is_dense(&p->sched));
+	ck_assert(sched_is_dense(&other->sched));
+	ck_assert_uint_lt(gated, 10);
+}
+END_TEST
+
 /* ---- many groups --------------------------------------------------------------------------------------- */
 
 START_TEST(eight_groups_share_by_weight)
@@ -281,6 +303,7 @@ int main(void)
 	tcase_add_test(tcase, kernels_of_four_lengths_in_turn_hold_the_cap);
 	tcase_add_loop_test(tcase, kernels_from_a_microsecond_to_five_seconds_hold_the_cap, 0,
 			    COUNT(extremes));
+	tcase_add_loop_test(tcase, a_queue_at_its_cap_waits_on_the_host, 0, COUNT(lengths));
 	tcase_add_loop_test(tcase, eight_groups_share_by_weight, 0, 2);
 	tcase_add_test(tcase, the_least_weight_next_to_the_greatest_has_little_and_not_nothing);
 	tcase_add_test(tcase, low_priority_has_what_is_left_over);
