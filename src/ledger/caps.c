@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "ledger/map.h"
 #include "ledger/protocol.h"
 
 static uint64_t capped(uint64_t bytes)
@@ -62,15 +63,6 @@ void member_recompute(struct member *member)
 			     atomic_load(&member->process_cap_bytes));
 }
 
-uint64_t member_group_cap(const struct member *member)
-{
-	uint64_t own = atomic_load_explicit(&member->cap_bytes, memory_order_relaxed);
-
-	if (!atomic_load_explicit(&member->follow_ledger, memory_order_relaxed))
-		return own;
-	return smaller(own, group_cap_bytes(&member->ledger->file->group[member->group]));
-}
-
 void member_refresh(struct member *member)
 {
 	const struct group *group;
@@ -79,12 +71,10 @@ void member_refresh(struct member *member)
 	uint32_t gen;
 	int code;
 
-	if (!member_is_ours(member))
+	if (!member_is_here(member) || !member_limits_moved(member))
 		return;
 	group = &member->ledger->file->group[member->group];
 	gen = atomic_load_explicit(&group->limits_gen, memory_order_acquire);
-	if (gen == atomic_load_explicit(&member->limits_gen, memory_order_relaxed))
-		return;
 	code = limits_read(member->ledger->place.dir, member->name, geteuid(), &limits, &err);
 	member_lock(member);
 	if (code == 0)
@@ -100,7 +90,7 @@ void member_refresh(struct member *member)
 
 uint64_t ledger_group_cap(const struct member *member)
 {
-	return member_is_ours(member) ? member_group_cap(member) : UINT64_MAX;
+	return member_is_here(member) ? member_group_cap(member) : UINT64_MAX;
 }
 
 uint64_t ledger_process_cap(const struct member *member)
@@ -117,7 +107,7 @@ uint64_t ledger_group_used(const struct member *member)
 {
 	uint64_t own = ledger_process_used(member), group;
 
-	if (!member_is_ours(member) || atomic_load(&member->lost))
+	if (!member_is_here(member) || atomic_load(&member->lost))
 		return own;
 	group = GRANULE_BYTES *
 		total_granules(atomic_load(&member->ledger->file->group[member->group].total));

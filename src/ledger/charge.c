@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ledger/futex.h"
+#include "base/spin.h"
 #include "ledger/live.h"
 #include "ledger/map.h"
 #include "ledger/protocol.h"
@@ -21,28 +21,20 @@
 
 void member_lock(struct member *member)
 {
-	uint32_t free_word = 0;
-
-	if (atomic_compare_exchange_strong_explicit(&member->lock, &free_word, 1,
-						    memory_order_acquire, memory_order_relaxed))
-		return;
-	while (atomic_exchange_explicit(&member->lock, 2, memory_order_acquire) != 0)
-		futex_wait(&member->lock, 2, NS_PER_S, 0);
+	nap_lock(&member->lock);
 }
 
 void member_unlock(struct member *member)
 {
-	if (atomic_exchange_explicit(&member->lock, 0, memory_order_release) == 2)
-		futex_wake(&member->lock, 1, 0);
+	nap_unlock(&member->lock);
 }
 
 int member_is_ours(const struct member *member)
 {
-	return atomic_load_explicit(&member->joined, memory_order_acquire) &&
-	       map_is_here(member->ledger);
+	return member_is_here(member);
 }
 
-void member_lose(struct member *member, const char *why)
+__attribute__((cold)) void member_lose(struct member *member, const char *why)
 {
 	if (atomic_exchange(&member->lost, 1) == 0)
 		log_line(LOG_WARN,
@@ -56,6 +48,11 @@ static uint64_t relaxed(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static unsigned relaxed_index(const _Atomic unsigned *index)
+{
+	return atomic_load_explicit(index, memory_order_relaxed);
+}
+
 static int fits(uint64_t total, uint64_t more, uint64_t cap_bytes)
 {
 	uint64_t granules = total_granules(total);
@@ -63,7 +60,7 @@ static int fits(uint64_t total, uint64_t more, uint64_t cap_bytes)
 	return more <= GRANULES_MAX - granules && granules + more <= cap_bytes / GRANULE_BYTES;
 }
 
-static void raise_peak(_Atomic uint64_t *peak, uint64_t bytes)
+static inline void raise_peak(_Atomic uint64_t *peak, uint64_t bytes)
 {
 	uint64_t seen = relaxed(peak);
 
@@ -85,53 +82,82 @@ static void settle(struct member *member, struct slot *slot, uint64_t op, int ke
 		member_lose(member, "its operation was changed by somebody else");
 }
 
+/* An operation from `from` to `to` that is published as `next` and not in the total yet. */
+struct step {
+	struct slot *slot;
+	struct group *group;
+	unsigned self;
+	uint64_t from, to, next;
+};
+
+/* Tries to put it into the total, which was *total; 1 when it is there, and settled. Else *total is what it is now. */
+static inline __attribute__((always_inline)) int
+into_total(struct member *member, const struct step *step, uint64_t *total)
+{
+	uint64_t granules = granules_move(total_granules(*total), step->from, step->to);
+
+	if (total_slot(*total) != step->self)
+		total_help(member->ledger->file, member->group, *total);
+	ledger_test_point(11);
+	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
+				     &step->group->total, total,
+				     total_make(granules, step->self, OP_SEQ(step->next)),
+				     memory_order_acq_rel, memory_order_acquire),
+			     0))
+		return 0;
+	ledger_test_point(12);
+	settle(member, step->slot, step->next, 1);
+	raise_peak(&step->group->peak_bytes, granules * GRANULE_BYTES);
+	return 1;
+}
+
+/* Others have changed the total meanwhile. */
+static __attribute__((noinline, cold)) int move_on(struct member *member, const struct step *given,
+						   uint64_t total, uint64_t cap_bytes)
+{
+	struct step step = *given;
+	uint64_t more = step.to > step.from ? step.to - step.from : 0;
+
+	for (unsigned tries = 1; tries < SWAP_TRIES; tries++) {
+		if (more && !fits(total, more, cap_bytes)) {
+			ledger_test_point(13);
+			settle(member, step.slot, step.next, 0);
+			return -ENOMEM;
+		}
+		if (into_total(member, &step, &total))
+			return 0;
+	}
+	settle(member, step.slot, step.next, 0);
+	member_lose(member, "the group's total never holds still");
+	return 0;
+}
+
 /*
  * Moves this process's granules from `from` to `to`, in the slot and in the group's total: the
  * detectable operation of docs/ledger.md. 0, or -ENOMEM when that would pass cap_bytes.
  */
-static int move(struct member *member, uint64_t from, uint64_t to, uint64_t cap_bytes)
+static inline __attribute__((always_inline)) int move(struct member *member, uint64_t from,
+						      uint64_t to, uint64_t cap_bytes)
 {
 	struct ledger_file *file = member->ledger->file;
-	struct slot *slot = &file->slot[member->slot];
-	struct group *group = &file->group[member->group];
-	uint64_t more = to > from ? to - from : 0, op = member->op, next;
+	unsigned self = relaxed_index(&member->slot);
+	struct group *group = &file->group[relaxed_index(&member->group)];
+	uint64_t op = member->op;
 	uint64_t total = atomic_load_explicit(&group->total, memory_order_acquire);
-	unsigned tries;
+	struct step step = {&file->slot[self], group, self, from, to, op + OP_SEQ_ONE + OP_PENDING};
 
-	if (more && !fits(total, more, cap_bytes))
+	if (to > from && !fits(total, to - from, cap_bytes))
 		return -ENOMEM;
-	atomic_store_explicit(&slot->used[!OP_INDEX(op)], to, memory_order_relaxed);
-	next = op + OP_SEQ_ONE + OP_PENDING;
+	atomic_store_explicit(&step.slot->used[!OP_INDEX(op)], to, memory_order_relaxed);
 	ledger_test_point(10);
-	if (!atomic_compare_exchange_strong_explicit(&slot->op, &op, next, memory_order_release,
-						     memory_order_relaxed)) {
+	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
+				     &step.slot->op, &op, step.next, memory_order_release,
+				     memory_order_relaxed),
+			     0)) {
 		member_lose(member, "it was reaped, or its operation changed by somebody else");
 		return 0;
 	}
-	for (tries = 0; tries < SWAP_TRIES; tries++) {
-		if (total_slot(total) != member->slot)
-			total_help(file, member->group, total);
-		ledger_test_point(11);
-		if (atomic_compare_exchange_strong_explicit(
-			    &group->total, &total,
-			    total_make(granules_move(total_granules(total), from, to), member->slot,
-				       OP_SEQ(next)),
-			    memory_order_acq_rel, memory_order_acquire)) {
-			ledger_test_point(12);
-			settle(member, slot, next, 1);
-			raise_peak(&group->peak_bytes,
-				   granules_move(total_granules(total), from, to) * GRANULE_BYTES);
-			return 0;
-		}
-		if (more && !fits(total, more, cap_bytes)) {
-			ledger_test_point(13);
-			settle(member, slot, next, 0);
-			return -ENOMEM;
-		}
-	}
-	settle(member, slot, next, 0);
-	member_lose(member, "the group's total never holds still");
-	return 0;
+	return into_total(member, &step, &total) ? 0 : move_on(member, &step, total, cap_bytes);
 }
 
 void member_count_again(struct member *member)
@@ -140,18 +166,20 @@ void member_count_again(struct member *member)
 		member_lose(member, "the group's total is full");
 }
 
-/* Under the private lock: bytes from private_bytes `from` to `to`. */
-static int move_bytes(struct member *member, enum charge_kind kind, uint64_t from, uint64_t to,
-		      uint64_t cap_bytes)
+/* Under the private lock: bytes from private_bytes `from` to `to`. One copy, so that a free finds it where the
+ * allocation before it has left it: in the cache. */
+static __attribute__((noinline)) int move_bytes(struct member *member, enum charge_kind kind,
+						uint64_t from, uint64_t to, uint64_t cap_bytes)
 {
 	uint64_t here = granules_of(from), there = granules_of(to);
-	struct slot *slot = &member->ledger->file->slot[member->slot];
-	const struct live *live = &member->ledger->file->live[member->slot];
+	struct ledger_file *file = member->ledger->file;
+	unsigned self = relaxed_index(&member->slot);
+	struct slot *slot = &file->slot[self];
+	uint32_t word = atomic_load_explicit(&file->live[self].word, memory_order_acquire);
 	int code;
 
-	if (atomic_load_explicit(&member->lost, memory_order_relaxed) == 0 &&
-	    (atomic_load_explicit(&live->word, memory_order_acquire) & FUTEX_TID_MASK) !=
-		    member->mark)
+	if (__builtin_expect((word & FUTEX_TID_MASK) != member->mark, 0) &&
+	    !atomic_load_explicit(&member->lost, memory_order_relaxed))
 		member_lose(member, "its owner's mark is gone");
 	if (here != there && !atomic_load_explicit(&member->lost, memory_order_relaxed)) {
 		code = move(member, here, there, cap_bytes);
@@ -175,7 +203,7 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 	uint64_t from, own, process, group;
 	int code = -ENOMEM;
 
-	member_lock(member);
+	nap_lock(&member->lock);
 	from = relaxed(&member->private_bytes);
 	own = relaxed(&member->cap_bytes);
 	process = relaxed(&member->process_cap_bytes);
@@ -186,7 +214,32 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 		if (from + bytes <= own && others <= group)
 			code = move_bytes(member, kind, from, from + bytes, group - others);
 	}
-	member_unlock(member);
+	nap_unlock(&member->lock);
+	return code;
+}
+
+/* 1 when a cap that covers `charged` has `spare` left. */
+static int leaves(uint64_t charged, uint64_t spare, uint64_t cap_bytes)
+{
+	return spare <= cap_bytes && charged <= cap_bytes - spare;
+}
+
+int ledger_charge_far(struct member *member, enum charge_kind kind, uint64_t bytes, uint64_t spare)
+{
+	uint64_t to, cap;
+	int code = -EAGAIN;
+
+	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS ||
+	    bytes > GRANULES_MAX * GRANULE_BYTES || member_limits_moved(member))
+		return -EAGAIN;
+	nap_lock(&member->lock);
+	to = relaxed(&member->private_bytes) + bytes;
+	cap = member_group_cap(member);
+	if (!atomic_load_explicit(&member->lost, memory_order_relaxed) && leaves(to, spare, cap) &&
+	    leaves(to, spare, relaxed(&member->process_cap_bytes)) &&
+	    move_bytes(member, kind, to - bytes, to, cap - spare) == 0)
+		code = 0;
+	nap_unlock(&member->lock);
 	return code;
 }
 
@@ -201,7 +254,7 @@ int ledger_charge_beside(struct member *member, enum charge_kind kind, uint64_t 
 	enum refusal_why why;
 	struct slot *slot;
 
-	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS)
 		return -ESRCH;
 	member_refresh(member);
 	if (try_charge(member, kind, bytes, others, &why) == 0)
@@ -224,23 +277,23 @@ void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t
 {
 	uint64_t from;
 
-	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS)
 		return;
-	member_lock(member);
+	nap_lock(&member->lock);
 	from = relaxed(&member->private_bytes);
 	if (bytes <= GRANULES_MAX * GRANULE_BYTES - from &&
 	    move_bytes(member, kind, from, from + bytes, UINT64_MAX) != 0)
 		member_lose(member, "the group's total is full");
-	member_unlock(member);
+	nap_unlock(&member->lock);
 }
 
 void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
 {
 	uint64_t from, held;
 
-	if (!member_is_ours(member) || (unsigned)kind >= CHARGE_KINDS)
+	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS)
 		return;
-	member_lock(member);
+	nap_lock(&member->lock);
 	from = relaxed(&member->private_bytes);
 	held = member->kind_bytes[kind];
 	if (bytes > held) {
@@ -253,5 +306,5 @@ void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
 		bytes = held;
 	}
 	move_bytes(member, kind, from, from - bytes, UINT64_MAX);
-	member_unlock(member);
+	nap_unlock(&member->lock);
 }

@@ -26,13 +26,13 @@ struct ledger_place {
 
 struct ledger {
 	struct ledger_file *file; /* NULL when closed */
-	char uuid[UUID_TEXT_BYTES];
-	int private_copy; /* no shared file could be had: caps hold within this process alone */
-	int read_only;
-	struct ledger_place place;
-	int lock_fd_plus_1; /* byte_lock.c: only where the kernel has no robust lists */
 	/* A word of a page that the kernel wipes in a forked child, who must not touch the rest. */
 	const _Atomic uint64_t *here;
+	int private_copy; /* no shared file could be had: caps hold within this process alone */
+	int read_only;
+	int lock_fd_plus_1; /* byte_lock.c: only where the kernel has no robust lists */
+	char uuid[UUID_TEXT_BYTES];
+	struct ledger_place place;
 };
 
 /* ---- opening (open.c, map.c)
@@ -72,34 +72,35 @@ int ledger_check_file(struct ledger *ledger);
 /* ---- joining (join.c, group.c, live.c)
  * ------------------------------------------------------------- */
 
+/* What a charge touches comes first, in two cache lines: after a driver's call little of it is at hand. */
 struct member {
 	struct ledger *ledger;
-	_Atomic unsigned slot, group; /* in range always; fixed until member_tend() moves them */
-	uint32_t generation;
-	uint32_t mark;		     /* the service thread's, in live.word */
-	struct quota ceiling;	     /* the admin's policy: nothing raises it */
-	struct quota asked;	     /* the environment: `cuota set` may replace it */
-	struct quota limits;	     /* of a trusted limits file; all unset when there is none */
-	char name[GROUP_NAME_BYTES]; /* the group's, made up when the process is alone */
-	int alone;
-	_Atomic uint64_t private_bytes;	   /* what this process has charged, in private memory: a
-					      hostile    ledger can not make it pass its own cap */
-	uint64_t kind_bytes[CHARGE_KINDS]; /* likewise; under lock */
-	uint64_t op;			   /* what slot.op must hold, under lock */
-	_Atomic uint32_t lock;		   /* private, serialises charging threads; rank LEDGER */
-	_Atomic uint32_t lost; /* the slot is not ours any more, or damaged: caps hold within this
-				  process alone until member_tend() has joined again */
+	_Atomic uint64_t private_bytes; /* what this process has charged, in private memory: a
+					       hostile ledger can not make it pass its own cap */
+	uint64_t op;			/* what slot.op must hold, under lock */
 	/* The effective caps now. The group's also counts what the ledger holds, unless a trusted
 	 * limits file speaks: group_cap = min(ceiling, limits ? limits : min(asked, ledger)). */
 	_Atomic uint64_t cap_bytes;	    /* own part of the group's cap; UINT64_MAX = none */
 	_Atomic uint64_t process_cap_bytes; /* this process's; UINT64_MAX = none */
-	_Atomic uint32_t follow_ledger;	    /* no limits file speaks about memory */
-	_Atomic uint32_t sm_cap_bp;	    /* effective, the ledger's included; QUOTA_SM_NONE */
-	_Atomic uint32_t weight, priority;  /* effective, never 0 */
-	_Atomic uint32_t limits_gen;	    /* of the limits file as read last */
-	uint64_t logged_ns;
+	_Atomic unsigned slot, group; /* in range always; fixed until member_tend() moves them */
+	uint32_t mark;		      /* the service thread's, in live.word */
+	_Atomic uint32_t lock;	      /* private, serialises charging threads; rank LEDGER */
+	_Atomic uint32_t lost; /* the slot is not ours any more, or damaged: caps hold within this
+				  process alone until member_tend() has joined again */
+	_Atomic uint32_t follow_ledger; /* no limits file speaks about memory */
+	_Atomic uint32_t limits_gen;	/* of the limits file as read last */
 	_Atomic uint32_t joined;
-};
+	uint64_t kind_bytes[CHARGE_KINDS]; /* what private_bytes is for; under lock */
+	_Atomic uint32_t sm_cap_bp;	   /* effective, the ledger's included; QUOTA_SM_NONE */
+	_Atomic uint32_t weight, priority; /* effective, never 0 */
+	uint32_t generation;
+	uint64_t logged_ns;
+	int alone;
+	struct quota ceiling;	     /* the admin's policy: nothing raises it */
+	struct quota asked;	     /* the environment: `cuota set` may replace it */
+	struct quota limits;	     /* of a trusted limits file; all unset when there is none */
+	char name[GROUP_NAME_BYTES]; /* the group's, made up when the process is alone */
+} __attribute__((aligned(64)));
 
 /*
  * Joins `group` ("" = a group of this process alone). `ceiling` is the admin's policy, a hard
@@ -159,6 +160,12 @@ int ledger_charge(struct member *member, enum charge_kind kind, uint64_t bytes,
  * under the group's cap. Only `bytes` are charged. */
 int ledger_charge_beside(struct member *member, enum charge_kind kind, uint64_t bytes,
 			 uint64_t others, struct refusal *ret);
+
+/*
+ * The short way: charges when all caps leave `spare` bytes or more after it. Else -EAGAIN, and nothing has changed nor
+ * been counted: it is too near or too much, the limits are new, or the slot is lost; ledger_charge() tells.
+ */
+int ledger_charge_far(struct member *member, enum charge_kind kind, uint64_t bytes, uint64_t spare);
 
 /* Charges past the cap: for bytes that the driver has already taken (reconciled overhead). */
 void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t bytes);

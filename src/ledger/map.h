@@ -26,4 +26,11 @@ static inline int map_is_here(const struct ledger *ledger)
 	return ledger->here && atomic_load_explicit(ledger->here, memory_order_relaxed) == MAP_HERE;
 }
 
+/* member_is_ours(), for the hot path. */
+static inline int member_is_here(const struct member *member)
+{
+	return atomic_load_explicit(&member->joined, memory_order_acquire) &&
+	       map_is_here(member->ledger);
+}
+
 #endif

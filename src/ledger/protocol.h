@@ -151,7 +151,24 @@ uint64_t slot_granules(const struct ledger_file *file, unsigned slot);
 
 /* The group's cap as it binds this member: its own figure and the ledger's, or the limits file's.
  */
-uint64_t member_group_cap(const struct member *member);
+static inline uint64_t member_group_cap(const struct member *member)
+{
+	uint64_t own = atomic_load_explicit(&member->cap_bytes, memory_order_relaxed), ledgers;
+
+	if (!atomic_load_explicit(&member->follow_ledger, memory_order_relaxed))
+		return own;
+	ledgers = group_cap_bytes(&member->ledger->file->group[member->group]);
+	return own < ledgers ? own : ledgers;
+}
+
+/* 1 when `cuota set` has spoken since the limits file was read. */
+static inline int member_limits_moved(const struct member *member)
+{
+	const struct group *group = &member->ledger->file->group[member->group];
+
+	return atomic_load_explicit(&group->limits_gen, memory_order_acquire) !=
+	       atomic_load_explicit(&member->limits_gen, memory_order_relaxed);
+}
 
 /* Under the member's lock, with a slot just claimed: counts private_bytes there, past any cap. */
 void member_count_again(struct member *member);

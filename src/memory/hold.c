@@ -31,16 +31,15 @@ static int came_near(struct hold *hold, const struct relief *relief, uint64_t le
 	return 1;
 }
 
-int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
-	      const struct relief *relief, struct refusal *ret)
+int hold_take_near(struct hold *hold, const struct relief *relief, uint64_t bytes,
+		   struct refusal *ret)
 {
+	struct member *member = hold->member;
+	enum charge_kind kind = hold->kind;
 	unsigned attempt = 0;
 	uint64_t others = 0, left;
 	int result;
 
-	*hold = (struct hold){.member = member, .kind = kind};
-	if (!bytes)
-		return 0;
 	do {
 		left = books_less(ledger_room(member), bytes);
 		/* Our own pools may hold what nobody uses; a refusal is counted only when that was no help. */
@@ -56,6 +55,15 @@ int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, u
 		hold->bytes = bytes;
 	} while (came_near(hold, relief, left));
 	return 0;
+}
+
+int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
+	      const struct relief *relief, struct refusal *ret)
+{
+	*hold = (struct hold){.member = member, .kind = kind};
+	if (!bytes || (relief && relief->books && hold_take_far(hold, relief->books, bytes)))
+		return 0;
+	return hold_take_near(hold, relief, bytes, ret);
 }
 
 void hold_drop(struct hold *hold)

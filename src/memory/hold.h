@@ -31,6 +31,21 @@ struct hold {
 int hold_take(struct hold *hold, struct member *member, enum charge_kind kind, uint64_t bytes,
 	      const struct relief *relief, struct refusal *ret);
 
+/* The same in two parts, for `hold` with nothing held yet: 1 when it could be done at once, far from every cap; else
+ * the rest of it, which looks, gives up and asks again. */
+static inline int hold_take_far(struct hold *hold, const struct books *books, uint64_t bytes)
+{
+	uint64_t near_bytes = atomic_load_explicit(&books->near_bytes, memory_order_relaxed);
+
+	if (__builtin_expect(ledger_charge_far(hold->member, hold->kind, bytes, near_bytes), 0))
+		return 0;
+	hold->bytes = bytes;
+	return 1;
+}
+
+int hold_take_near(struct hold *hold, const struct relief *relief, uint64_t bytes,
+		   struct refusal *ret);
+
 /* 1 when there is no room for `bytes`, what nobody charged yet included: *ret_others is that of others. */
 int hold_is_short(struct member *member, uint64_t bytes, const struct relief *relief,
 		  uint64_t *ret_others);

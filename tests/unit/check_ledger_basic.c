@@ -32,6 +32,43 @@ START_TEST(a_fresh_member_uses_nothing_and_has_no_cap)
 }
 END_TEST
 
+START_TEST(the_short_way_charges_only_what_leaves_enough_and_else_changes_nothing)
+{
+	struct quota quota = {.mem_bytes = 8 * GIB, .mem_process_bytes = 6 * GIB};
+	struct ledger ledger;
+	struct member member, other;
+
+	help_open(&ledger);
+	help_join(&ledger, "train", &quota, &member);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 4 * GIB, 2 * GIB), 0);
+	/* The process's cap leaves a byte too little, then the group's. */
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, GIB, GIB + 1), -EAGAIN);
+	help_join(&ledger, "train", &quota, &other);
+	ck_assert_int_eq(ledger_charge_far(&other, CHARGE_POOL, 2 * GIB, 2 * GIB), 0);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, GIB, GIB + 1), -EAGAIN);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, UINT64_MAX, 0), -EAGAIN);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 512, UINT64_MAX), -EAGAIN);
+	ck_assert_uint_eq(ledger_group_used(&member), 6 * GIB);
+	ck_assert_uint_eq(ledger_process_used(&member), 4 * GIB);
+	ck_assert_uint_eq(ledger.file->slot[member.slot].denials, 0);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, GIB, GIB), 0);
+	ck_assert_uint_eq(ledger_group_used(&member), 7 * GIB);
+	ledger_refund(&member, CHARGE_LINEAR, 5 * GIB);
+	/* Limits that have changed are for the long way to read. */
+	atomic_fetch_add(&ledger.file->group[member.group].limits_gen, 1);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 512, 0), -EAGAIN);
+	member_refresh(&member);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 512, 0), 0);
+	/* A slot that is lost, too. */
+	atomic_store(&ledger.file->live[member.slot].word, 0);
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 512, 0), 0);
+	ck_assert(atomic_load(&member.lost));
+	ck_assert_int_eq(ledger_charge_far(&member, CHARGE_LINEAR, 512, 0), -EAGAIN);
+	ledger_leave(&other);
+	ledger_close(&ledger);
+}
+END_TEST
+
 START_TEST(a_charge_up_to_the_cap_is_taken_and_one_byte_more_is_refused)
 {
 	struct quota quota = {.mem_bytes = 8 * GIB};
@@ -262,6 +299,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, help_setup, help_teardown);
 	tcase_add_test(tcase, a_fresh_member_uses_nothing_and_has_no_cap);
+	tcase_add_test(tcase,
+		       the_short_way_charges_only_what_leaves_enough_and_else_changes_nothing);
 	tcase_add_test(tcase, a_charge_up_to_the_cap_is_taken_and_one_byte_more_is_refused);
 	tcase_add_test(tcase, any_split_of_charges_and_refunds_comes_back_to_zero);
 	tcase_add_test(tcase, a_refund_larger_than_the_charge_is_clamped);

@@ -177,6 +177,32 @@ START_TEST(near_the_cap_a_charge_looks_first_and_what_it_finds_counts)
 }
 END_TEST
 
+START_TEST(far_from_the_cap_a_charge_does_not_look_and_at_its_edge_it_does)
+{
+	struct books books = {0};
+	struct found found = {0};
+	struct relief relief = {nothing_to_give, look, &found, &books};
+	struct hold hold, last;
+	struct refusal why;
+
+	help_begin(1 * GIB);
+	books_looked(&books, 256 * MIB, 0, 1); /* near is from 128 MiB on */
+	ck_assert(hold_take(&hold, &help_member, CHARGE_LINEAR, 896 * MIB, &relief, &why) == 0);
+	ck_assert_uint_eq(found.looks, 0);
+	ck_assert(hold_take(&last, &help_member, CHARGE_LINEAR, 512, &relief, &why) == 0);
+	ck_assert_uint_eq(found.looks, 1);
+	ck_assert_uint_eq(found.left, 128 * MIB - 512);
+	hold_drop(&last);
+	hold_drop(&hold);
+	/* A context that nobody has looked at: whatever is left. */
+	atomic_store(&books.near_bytes, BOOKS_YOUNG);
+	ck_assert(hold_take(&hold, &help_member, CHARGE_LINEAR, 512, &relief, &why) == 0);
+	ck_assert_uint_eq(found.looks, 2);
+	hold_drop(&hold);
+	help_end();
+}
+END_TEST
+
 START_TEST(what_others_hold_is_no_matter_of_this_process_own_cap)
 {
 	struct refusal why;
@@ -227,6 +253,7 @@ int main(void)
 	tcase_add_test(tcase, nothing_is_given_up_while_there_is_room);
 	tcase_add_test(tcase, a_refusal_is_counted_once_and_one_that_was_averted_is_not);
 	tcase_add_test(tcase, near_the_cap_a_charge_looks_first_and_what_it_finds_counts);
+	tcase_add_test(tcase, far_from_the_cap_a_charge_does_not_look_and_at_its_edge_it_does);
 	tcase_add_test(tcase, what_others_hold_is_no_matter_of_this_process_own_cap);
 	tcase_add_test(tcase, the_refusal_line_has_the_numbers);
 	return help_run("memory hold", tcase);
