@@ -150,7 +150,7 @@ static void charge_overhead(struct device_tenant *tenant, struct books *books,
 /* Under books_busy. */
 static void look(struct memory *memory, struct device_tenant *tenant, uint64_t left, int sure)
 {
-	struct books *books = &memory->books[tenant->ordinal];
+	struct books *books = &memory->devices[tenant->ordinal].books;
 	struct look found;
 	int failed = read_driver(memory, tenant, sure ? READINGS : 1, &found);
 
@@ -173,7 +173,7 @@ void books_keep(struct device_tenant *tenant)
 		return;
 	ledger_reap(&tenant->ledger);
 	share_keep(memory, tenant);
-	sure = books_is_young(&memory->books[tenant->ordinal]);
+	sure = books_is_young(&memory->devices[tenant->ordinal].books);
 	if ((!sure && !ledger_process_used(&tenant->member)) ||
 	    atomic_exchange(&memory->books_busy[tenant->ordinal], 1))
 		return;
@@ -196,7 +196,7 @@ static int begin_look(struct memory *memory, unsigned device)
 uint64_t books_look_before(struct memory *memory, struct device_tenant *tenant, uint64_t left,
 			   int *ret_looked)
 {
-	struct books *books = &memory->books[tenant->ordinal];
+	struct books *books = &memory->devices[tenant->ordinal].books;
 
 	*ret_looked = 0;
 	if (!driver_bytes_known())
@@ -215,7 +215,7 @@ int books_look_after(struct memory *memory, struct device_tenant *tenant, enum c
 		     struct refusal *ret)
 {
 	struct member *member = &tenant->member;
-	struct books *books = &memory->books[tenant->ordinal];
+	struct books *books = &memory->devices[tenant->ordinal].books;
 	uint64_t peers;
 
 	if (begin_look(memory, (unsigned)tenant->ordinal)) {
@@ -235,7 +235,7 @@ int books_look_after(struct memory *memory, struct device_tenant *tenant, enum c
 
 void books_context_made(struct memory *memory, struct device_tenant *tenant, uint64_t ahead)
 {
-	struct books *books = &memory->books[tenant->ordinal];
+	struct books *books = &memory->devices[tenant->ordinal].books;
 
 	atomic_store(&books->made_ns, clock_now_ns());
 	atomic_store(&books->ahead_bytes, ahead);
@@ -247,5 +247,5 @@ void books_context_made(struct memory *memory, struct device_tenant *tenant, uin
 
 void books_context_ended(struct memory *memory, unsigned device)
 {
-	atomic_store(&memory->books[device].ahead_bytes, 0);
+	atomic_store(&memory->devices[device].books.ahead_bytes, 0);
 }

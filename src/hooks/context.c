@@ -17,8 +17,7 @@
 #define CONTEXT_BYTES (526ull << 20)
 #define CONTEXT_MOST  (4ull << 30)
 
-static _Atomic uint64_t
-	primary[TENANT_DEVICES]; /* handle of the primary context that is charged; 0 none */
+_Atomic uint64_t context_primaries[TENANT_DEVICES];
 static _Atomic uint32_t green_contexts;
 
 CUcontext context_owner(struct memory *memory, CUcontext current)
@@ -274,7 +273,7 @@ static int primary_is_active(CUdevice device)
 
 static int is_charged(CUdevice device)
 {
-	return device >= 0 && device < TENANT_DEVICES && atomic_load(&primary[device]);
+	return context_primary(device) != 0;
 }
 
 enum mem_begin context_begin_primary(struct context_call *c, CUdevice device)
@@ -282,11 +281,6 @@ enum mem_begin context_begin_primary(struct context_call *c, CUdevice device)
 	if (is_charged(device) && primary_is_active(device))
 		return MEM_PASS;
 	return context_begin(c, device);
-}
-
-uint64_t context_primary(CUdevice device)
-{
-	return is_charged(device) ? atomic_load(&primary[device]) : 0;
 }
 
 void context_saw_green(void)
@@ -299,13 +293,13 @@ int context_primary_made(struct context_call *c, CUdevice device, CUcontext cont
 {
 	uint64_t none = 0, handle = (uint64_t)(uintptr_t)context;
 
-	if (!atomic_compare_exchange_strong(&primary[device], &none, handle)) {
+	if (!atomic_compare_exchange_strong(&context_primaries[device], &none, handle)) {
 		hold_drop(&c->call.hold);
 		return 0;
 	}
 	if (!context_made(c, handle, CHARGE_PRIMARY))
 		return 0;
-	atomic_store(&primary[device], 0);
+	atomic_store(&context_primaries[device], 0);
 	return -ENOMEM;
 }
 
@@ -317,7 +311,7 @@ void context_primary_ended(CUdevice device)
 
 	if (!memory || !is_charged(device) || primary_is_active(device))
 		return;
-	handle = atomic_exchange(&primary[device], 0);
+	handle = atomic_exchange(&context_primaries[device], 0);
 	if (!handle)
 		return;
 	ended(memory, (CUcontext)(uintptr_t)handle);

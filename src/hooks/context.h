@@ -23,8 +23,15 @@ int context_primary_made(struct context_call *c, CUdevice device, CUcontext cont
 /* After a release or reset: gives back all that lived in it when it is not active any more. */
 void context_primary_ended(CUdevice device);
 
-/* The handle of the charged primary context, or 0. */
-uint64_t context_primary(CUdevice device);
+/* The handle of each device's primary context that is charged, or 0. */
+extern _Atomic uint64_t context_primaries[TENANT_DEVICES];
+
+static inline uint64_t context_primary(CUdevice device)
+{
+	return device >= 0 && device < TENANT_DEVICES
+		       ? atomic_load_explicit(&context_primaries[device], memory_order_acquire)
+		       : 0;
+}
 
 /* From now on look-ups of owners are worth their while. */
 void context_saw_green(void);

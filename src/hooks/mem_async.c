@@ -40,7 +40,7 @@ static struct device_tenant *device_of(CUstream stream)
 	return tenant_of_stream(stream);
 }
 
-static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
+static __attribute__((noinline)) enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
 {
 	struct mem_want want = {c->call.tenant, growth, 0};
 	struct relief relief = mem_relief(c->call.memory, &want);
@@ -63,8 +63,9 @@ static enum mem_begin hold_growth(struct pool_call *c, uint64_t growth)
 }
 
 /* handle NULL: the device's current pool. */
-static enum mem_begin pool_begin(struct pool_call *c, CUmemoryPool handle, uint64_t bytes,
-				 CUstream stream, int per_thread)
+static inline __attribute__((always_inline)) enum mem_begin
+pool_begin(struct pool_call *c, CUmemoryPool handle, uint64_t bytes, CUstream stream,
+	   int per_thread)
 {
 	uint64_t growth;
 
@@ -86,8 +87,10 @@ static enum mem_begin pool_begin(struct pool_call *c, CUmemoryPool handle, uint6
 	c->held = 0;
 	c->call.looked = 0;
 	c->call.asked_bytes = bytes;
+	if (__builtin_expect(pool_has_room(c->pool, bytes), 1))
+		return MEM_HELD;
 	growth = pool_growth(c->pool, bytes);
-	return __builtin_expect(growth == 0, 1) ? MEM_HELD : hold_growth(c, growth);
+	return growth == 0 ? MEM_HELD : hold_growth(c, growth);
 }
 
 /* The growth does not fit. The block is given back; when it is (streams run in their time) the pool shrinks. */
@@ -105,50 +108,73 @@ static CUresult pool_undo(struct pool_call *c, CUdeviceptr address)
 	return mem_refuse(&c->call);
 }
 
-static CUresult pool_end_call(struct pool_call *c, CUresult result, CUdeviceptr address,
-			      CUdeviceptr *ret_address)
+/* The driver said no. */
+static CUresult pool_drop(struct pool_call *c, CUresult result)
 {
-	struct charge entry, old = {0};
-	uint64_t live = (c->call.asked_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES;
-	uint64_t number = pools_number(&c->call.memory->pools, c->pool);
-	int before;
+	if (c->held)
+		mem_pool_refresh(c->pool, c->held, NULL);
+	c->call.hold.bytes = 0;
+	return mem_drop(&c->call, result);
+}
 
-	if (result != CUDA_SUCCESS) {
-		if (c->held)
-			mem_pool_refresh(c->pool, c->held, NULL);
-		c->call.hold.bytes = 0;
-		return mem_drop(&c->call, result);
-	}
-	entry = (struct charge){.key = address,
-				.bytes = live,
-				.owner = number,
-				.refs = 1,
-				.space = AT_ADDRESS,
-				.kind = CHARGE_POOL,
-				.device = c->pool->device};
-	before = charges_put(c->call.memory->charges, &entry, &old);
-	/* Backed already, and the pool never gives memory back by itself: nothing can have changed. */
-	if (before == 1 && old.flags & CHARGE_FREED && old.owner == number && old.bytes >= live &&
-	    !c->held &&
-	    atomic_load_explicit(&c->pool->release_threshold, memory_order_relaxed) == UINT64_MAX) {
-		pool_live(c->pool, (int64_t)live);
-		*ret_address = address;
-		return CUDA_SUCCESS;
-	}
+/* Enters the block. 0, or -ENOMEM without memory of our own. */
+static int enter_block(struct pool_call *c, uint64_t address, uint64_t live, uint64_t number)
+{
+	struct charge old, entry = {.key = address,
+				    .bytes = live,
+				    .owner = number,
+				    .refs = 1,
+				    .space = AT_ADDRESS,
+				    .kind = CHARGE_POOL,
+				    .device = c->pool->device};
+	int before = charges_put(c->call.memory->charges, &entry, &old);
+
 	if (before == 1 && !(old.flags & CHARGE_FREED))
 		mem_leave(c->call.memory, &old);
-	if (before < 0)
-		c->call.refusal = (struct refusal){0}; /* no memory of our own */
-	if (before < 0 || mem_pool_refresh(c->pool, c->held, &c->call.refusal)) {
-		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
-		if (before < 0)
+	return before < 0 ? before : 0;
+}
+
+/* Its memory may be new: what the pool reserves is to be read. `again`: the block has its entry. */
+static __attribute__((noinline)) CUresult pool_end_new(struct pool_call *c, CUdeviceptr address,
+						       CUdeviceptr *ret_address, uint64_t live,
+						       uint64_t number, int again)
+{
+	int failed = again ? 0 : enter_block(c, address, live, number);
+	struct charge gone;
+
+	if (failed)
+		c->call.refusal = (struct refusal){0};
+	if (failed || mem_pool_refresh(c->pool, c->held, &c->call.refusal)) {
+		charges_take(c->call.memory->charges, AT_ADDRESS, address, &gone);
+		if (failed)
 			mem_pool_refresh(c->pool, c->held, NULL);
 		return pool_undo(c, address);
 	}
 	if (mem_outgrown(&c->call)) {
-		charges_take(c->call.memory->charges, AT_ADDRESS, address, &old);
+		charges_take(c->call.memory->charges, AT_ADDRESS, address, &gone);
 		return pool_undo(c, address);
 	}
+	pool_live(c->pool, (int64_t)live);
+	*ret_address = address;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pool_end_call(struct pool_call *c, CUresult result, CUdeviceptr address,
+			      CUdeviceptr *ret_address)
+{
+	uint64_t live = (c->call.asked_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES;
+	uint64_t number = pools_number(&c->call.memory->pools, c->pool);
+	int again;
+
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return pool_drop(c, result);
+	again = charges_renew(c->call.memory->charges, address, number, live);
+	/* Backed already, and the pool never gives memory back by itself: nothing can have changed. */
+	if (__builtin_expect(!again || c->held ||
+				     atomic_load_explicit(&c->pool->release_threshold,
+							  memory_order_relaxed) != UINT64_MAX,
+			     0))
+		return pool_end_new(c, address, ret_address, live, number, again);
 	pool_live(c->pool, (int64_t)live);
 	*ret_address = address;
 	return CUDA_SUCCESS;

@@ -6,31 +6,23 @@
 #include "hooks/books.h"
 #include "hooks/context.h"
 #include "hooks/ipc.h"
+#include "hooks/process.h"
 
-static struct memory *_Atomic process_memory;
+struct memory *_Atomic mem_process_memory;
 
 /* The mapping is made once and comes up empty in a forked child (memory/arena.h). */
-static struct memory *first_use(void)
+struct memory *mem_of_process_first(void)
 {
-	struct memory *none = NULL, *made = memory_new();
+	struct memory *memory = atomic_load(&mem_process_memory), *none = NULL;
 
-	hooks_load();
-	if (made && !atomic_compare_exchange_strong(&process_memory, &none, made)) {
-		memory_destroy(made);
-		return none;
+	if (!memory) {
+		memory = memory_new();
+		hooks_load();
+		if (memory && !atomic_compare_exchange_strong(&mem_process_memory, &none, memory)) {
+			memory_destroy(memory);
+			memory = none;
+		}
 	}
-	return made;
-}
-
-struct memory *mem_of_process(void)
-{
-	struct memory *memory;
-
-	if (__builtin_expect(tenant_state() != TENANT_ON, 0))
-		return NULL;
-	memory = atomic_load_explicit(&process_memory, memory_order_acquire);
-	if (!memory)
-		memory = first_use();
 	return memory && memory_ready(memory) ? memory : NULL;
 }
 
@@ -44,13 +36,16 @@ struct member *mem_member_of(unsigned device)
 /* Memory that others hold stays charged to us as long as they do (ipc.c). */
 void mem_leave(struct memory *memory, const struct charge *entry)
 {
+	int is_block = entry->space == AT_ADDRESS && entry->kind == CHARGE_POOL;
+
 	if (entry->space == AT_IMPORT) {
 		share_import_ended(memory, entry);
 		return;
 	}
 	if (entry->flags & CHARGE_EXPORTED)
 		share_own_ended(memory, entry);
-	memory_leave(memory, mem_member_of(entry->device), entry);
+	/* A pool's account knows whose it is. */
+	memory_leave(memory, is_block ? NULL : mem_member_of(entry->device), entry);
 }
 
 /* One line with the numbers, at most one a second: a program may try its luck in a loop. */
@@ -92,15 +87,16 @@ static uint64_t look_near(void *arg, uint64_t left)
 
 struct relief mem_relief(struct memory *memory, struct mem_want *want)
 {
-	return (struct relief){mem_give_up, look_near, want, &memory->books[want->tenant->ordinal]};
+	return (struct relief){mem_give_up, look_near, want,
+			       &memory->devices[want->tenant->ordinal].books};
 }
 
-static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64_t held)
+/* Near the cap, or past it. */
+static __attribute__((noinline)) enum mem_begin begin_near(struct mem_call *call, uint64_t held)
 {
 	struct mem_want want = {call->tenant, held, 0};
 	struct relief relief = mem_relief(call->memory, &want);
-	int refused =
-		hold_take(&call->hold, &call->tenant->member, kind, held, &relief, &call->refusal);
+	int refused = hold_take_near(&call->hold, &relief, held, &call->refusal);
 
 	call->looked = want.looked;
 	if (!refused)
@@ -110,28 +106,51 @@ static enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64
 	return MEM_REFUSED;
 }
 
+static inline enum mem_begin begin(struct mem_call *call, enum charge_kind kind, uint64_t held)
+{
+	const struct books *books = &call->memory->devices[call->tenant->ordinal].books;
+
+	call->hold = (struct hold){.member = &call->tenant->member, .kind = kind};
+	call->looked = 0;
+	if (!held || hold_take_far(&call->hold, books, held))
+		return MEM_HELD;
+	return begin_near(call, held);
+}
+
 /* Without a seat on the device there is no quota; unless there must be one. */
 static enum mem_begin seat_on(struct mem_call *call, CUdevice device)
 {
 	call->tenant = tenant_of_device(device);
-	call->refusal = (struct refusal){.asked_bytes = call->asked_bytes};
 	if (call->tenant)
 		return MEM_HELD;
 	return tenant_refused(device) ? MEM_REFUSED : MEM_PASS;
 }
 
-static enum mem_begin seat_of_current(struct mem_call *call, uint64_t asked)
+/* Most programs have one device and its primary context, of which no driver need be asked where it is. */
+static inline struct device_tenant *only_seat_of(CUcontext current)
+{
+	struct process *process = atomic_load_explicit(&tenant_process, memory_order_relaxed);
+	struct device_tenant *only = atomic_load_explicit(&process->only, memory_order_acquire);
+
+	return only && context_primary(only->device) == (uint64_t)(uintptr_t)current ? only : NULL;
+}
+
+static inline enum mem_begin seat_of_current(struct mem_call *call, uint64_t asked)
 {
 	CUdevice device;
 
 	call->memory = mem_of_process();
-	if (!call->memory || !real.cuCtxGetCurrent || !real.cuCtxGetDevice)
+	if (!call->memory || !real.cuCtxGetCurrent || !real.cuCtxGetDevice ||
+	    real.cuCtxGetCurrent(&call->context) != CUDA_SUCCESS || !call->context)
 		return MEM_PASS;
-	if (real.cuCtxGetCurrent(&call->context) != CUDA_SUCCESS || !call->context ||
-	    real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+	call->asked_bytes = asked;
+	call->refusal = (struct refusal){.asked_bytes = asked};
+	call->tenant = only_seat_of(call->context);
+	if (__builtin_expect(call->tenant != NULL, 1))
+		return MEM_HELD;
+	if (real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
 		return MEM_PASS;
 	call->context = context_owner(call->memory, call->context);
-	call->asked_bytes = asked;
 	return seat_on(call, device);
 }
 
@@ -149,7 +168,7 @@ enum mem_begin mem_begin_linear(struct mem_call *call, enum charge_kind kind, ui
 
 	if (seat != MEM_HELD)
 		return seat;
-	slack = &call->memory->slack_bytes[call->tenant->ordinal];
+	slack = &call->memory->devices[call->tenant->ordinal].slack_bytes;
 	return begin(call, kind,
 		     blocks_foresee(asked, atomic_load_explicit(slack, memory_order_relaxed)));
 }
@@ -164,6 +183,7 @@ enum mem_begin mem_begin_on(struct mem_call *call, CUdevice device, enum charge_
 		return MEM_PASS;
 	call->context = NULL;
 	call->asked_bytes = asked;
+	call->refusal = (struct refusal){.asked_bytes = asked};
 	seat = seat_on(call, device);
 	return seat == MEM_HELD ? begin(call, kind, asked) : seat;
 }

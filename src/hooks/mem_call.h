@@ -29,8 +29,24 @@ struct mem_call {
 	int looked; /* near the cap: mem_outgrown() looks again */
 };
 
+extern struct memory *_Atomic mem_process_memory;
+
+/* At its first use, in this process or in a forked child. */
+struct memory *mem_of_process_first(void);
+
 /* This process's memory; NULL with no quota (two loads and a compare), or without memory of our own. */
-struct memory *mem_of_process(void);
+static inline struct memory *mem_of_process(void)
+{
+	struct memory *memory;
+
+	if (__builtin_expect(tenant_state() != TENANT_ON, 0))
+		return NULL;
+	memory = atomic_load_explicit(&mem_process_memory, memory_order_acquire);
+	if (__builtin_expect(memory != NULL, 1) &&
+	    __builtin_expect(atomic_load_explicit(&memory->ready, memory_order_acquire) != 0, 1))
+		return memory;
+	return mem_of_process_first();
+}
 
 /* On the device of the current context. `held` is what to reserve, `asked` what to tell. */
 enum mem_begin mem_begin(struct mem_call *call, enum charge_kind kind, uint64_t asked);

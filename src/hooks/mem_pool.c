@@ -6,11 +6,11 @@
 
 #include "hooks/capture.h"
 
-static _Atomic(struct pool *) current_pool[TENANT_DEVICES];
+_Atomic(struct pool *) mem_pools_now[TENANT_DEVICES];
 
 void mem_pool_forget_current(unsigned device)
 {
-	atomic_store(&current_pool[device], NULL);
+	atomic_store(&mem_pools_now[device], NULL);
 }
 
 static CUmemoryPool handle_of(const struct pool *pool)
@@ -31,9 +31,9 @@ int mem_pool_refresh(struct pool *pool, uint64_t held, struct refusal *ret)
 					    &reserved);
 	capture_restore(mode);
 	/* Not to be read: what was held ahead stays charged. */
-	if (result != CUDA_SUCCESS)
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		reserved = atomic_load(&pool->snapshot) + held;
-	return pool_settle(pool, held, reserved, ret);
+	return pool_is_settled(pool, held, reserved) ? 0 : pool_settle(pool, held, reserved, ret);
 }
 
 /* A pool that existed before we saw it (every device's default one) may hold memory already. */
@@ -58,14 +58,12 @@ struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct devi
 	return pool;
 }
 
-struct pool *mem_pool_current(struct memory *memory, struct device_tenant *tenant)
+struct pool *mem_pool_ask_current(struct memory *memory, struct device_tenant *tenant)
 {
-	_Atomic(struct pool *) *slot = &current_pool[tenant->ordinal];
-	struct pool *pool = atomic_load_explicit(slot, memory_order_acquire);
+	_Atomic(struct pool *) *slot = &mem_pools_now[tenant->ordinal];
+	struct pool *pool;
 	CUmemoryPool handle;
 
-	if (__builtin_expect(pool != NULL && pool->member != NULL, 1))
-		return pool;
 	if (!real.cuDeviceGetMemPool ||
 	    real.cuDeviceGetMemPool(&handle, tenant->device) != CUDA_SUCCESS)
 		return NULL;
@@ -158,39 +156,38 @@ void mem_pools_forget_frees(struct memory *memory, unsigned device)
 			atomic_store(&pools_nth(&memory->pools, i)->fresh_frees, 0);
 }
 
-/*
- * A block of a pool goes back to the pool, which may still back it: its entry stays, marked, so that the
- * same block coming again needs no question. Other entries are taken off.
- */
-int mem_take_address(struct memory *memory, uint64_t address, struct charge *ret)
+/* Not an allocation of ours: an import perhaps. */
+int mem_take_import(struct memory *memory, uint64_t address, struct charge *ret)
 {
-	if (charges_flag(memory->charges, AT_ADDRESS, address, CHARGE_FREED, 0, ret))
-		return atomic_load_explicit(&memory->imports, memory_order_relaxed)
-			       ? charges_take(memory->charges, AT_IMPORT, address, ret)
-			       : -1;
-	if (ret->flags & CHARGE_FREED)
-		return -1;
-	if (ret->kind == CHARGE_POOL)
-		return 0;
-	return charges_take(memory->charges, AT_ADDRESS, address, ret);
+	return charges_take(memory->charges, AT_IMPORT, address, ret);
+}
+
+/* The driver would not let go. */
+static __attribute__((noinline)) void put_back(struct memory *memory, const struct charge *entry)
+{
+	struct charge before;
+
+	if (entry->space == AT_ADDRESS && entry->kind == CHARGE_POOL)
+		charges_flag(memory->charges, AT_ADDRESS, entry->key, 0, CHARGE_FREED, &before);
+	else
+		memory_put_back(memory, entry);
 }
 
 void mem_freed_address(struct memory *memory, const struct charge *entry, CUresult result)
 {
-	struct charge before;
+	int is_block = entry->space == AT_ADDRESS && entry->kind == CHARGE_POOL;
 
-	if (result == CUDA_SUCCESS) {
-		mem_leave(memory, entry);
-		if (entry->kind == CHARGE_POOL) {
-			memory_note_freed(memory);
-			atomic_store_explicit(&memory->pools.freed, 1, memory_order_relaxed);
-		}
-	} else if (entry->kind == CHARGE_POOL) {
-		charges_flag(memory->charges, AT_ADDRESS, entry->key, 0, CHARGE_FREED, &before);
-	} else {
-		struct charge again = *entry;
-
-		again.flags &= (uint8_t)~CHARGE_FREED;
-		memory_put_back(memory, &again);
+	if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
+		put_back(memory, entry);
+		return;
 	}
+	if (!is_block || entry->flags & CHARGE_EXPORTED)
+		mem_leave(memory, entry);
+	else
+		pool_live(pools_at(&memory->pools, entry->owner), -(int64_t)entry->bytes);
+	if (!is_block)
+		return;
+	memory_note_freed(memory);
+	if (!atomic_load_explicit(&memory->pools.freed, memory_order_relaxed))
+		atomic_store_explicit(&memory->pools.freed, 1, memory_order_relaxed);
 }

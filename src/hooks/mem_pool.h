@@ -4,10 +4,24 @@
 #ifndef CUOTA_HOOKS_MEM_POOL_H
 #define CUOTA_HOOKS_MEM_POOL_H
 
+#include <errno.h>
+
 #include "hooks/mem_call.h"
 
 /* The pool that cuMemAllocAsync uses on a device now; NULL when the driver has none. */
-struct pool *mem_pool_current(struct memory *memory, struct device_tenant *tenant);
+extern _Atomic(struct pool *) mem_pools_now[TENANT_DEVICES]; /* as far as known */
+struct pool *mem_pool_ask_current(struct memory *memory, struct device_tenant *tenant);
+
+static inline struct pool *mem_pool_current(struct memory *memory, struct device_tenant *tenant)
+{
+	struct pool *pool =
+		atomic_load_explicit(&mem_pools_now[tenant->ordinal], memory_order_acquire);
+
+	return __builtin_expect(pool != NULL && pool->member != NULL, 1)
+		       ? pool
+		       : mem_pool_ask_current(memory, tenant);
+}
+
 void mem_pool_forget_current(unsigned device);
 
 /* The account of a pool handle, opened if need be. */
@@ -30,8 +44,21 @@ void mem_after_sync(void);
 uint64_t mem_pools_fresh_idle(struct memory *memory, unsigned device);
 void mem_pools_forget_frees(struct memory *memory, unsigned device);
 
-/* Takes the entry of an address off before a free: 0, or -ENOENT when it is not ours. */
-int mem_take_address(struct memory *memory, uint64_t address, struct charge *ret);
+int mem_take_import(struct memory *memory, uint64_t address, struct charge *ret);
+
+/*
+ * Takes the entry of an address off before a free: 0, or an error when it is not ours. A block of a pool goes back to
+ * the pool, which may still back it: its entry stays, marked, so that the same block coming again needs no question.
+ */
+static inline int mem_take_address(struct memory *memory, uint64_t address, struct charge *ret)
+{
+	int result = charges_let_go(memory->charges, address, ret);
+
+	if (__builtin_expect(result == -ENOENT, 0) &&
+	    atomic_load_explicit(&memory->imports, memory_order_relaxed))
+		return mem_take_import(memory, address, ret);
+	return result;
+}
 
 /* After the driver's free of it: refunds, or puts it back. */
 void mem_freed_address(struct memory *memory, const struct charge *entry, CUresult result);

@@ -41,6 +41,21 @@ struct process {
 
 extern struct process *_Atomic tenant_process;
 
+/* The seat on a device that has been attached already; NULL without one, or when it is not known yet. */
+static inline struct device_tenant *seat_taken(CUdevice device)
+{
+	struct process *process = atomic_load_explicit(&tenant_process, memory_order_acquire);
+	struct device_tenant *at;
+	uint32_t attached;
+
+	if (!process || device < 0 || device >= TENANT_DEVICES ||
+	    atomic_load_explicit(&process->state, memory_order_acquire) != TENANT_ON)
+		return NULL;
+	at = &process->devices[device];
+	attached = atomic_load_explicit(&at->attached, memory_order_acquire);
+	return attached == 1 || attached == 2 ? at : NULL; /* tenant.h */
+}
+
 /* Starts the thread if need be and has it join; 0 or -errno with the reason. Under seat_lock. */
 int service_join(struct process *process, struct device_tenant *device, char ret_error[256]);
 

@@ -159,7 +159,8 @@ static void note_seat(struct process *process, struct device_tenant *device)
 	atomic_store(&process->only_sched, only ? only->sched : NULL);
 }
 
-struct device_tenant *tenant_of_device(CUdevice cuda_device)
+/* The first use of a device, or one that may not be used. */
+static __attribute__((noinline)) struct device_tenant *take_seat(CUdevice cuda_device)
 {
 	struct process *process;
 	struct device_tenant *device;
@@ -190,6 +191,13 @@ struct device_tenant *tenant_of_device(CUdevice cuda_device)
 	futex_wake(&process->seat_lock, 1);
 	errno = saved;
 	return attached == SEAT_SHARED || attached == SEAT_PRIVATE ? device : NULL;
+}
+
+struct device_tenant *tenant_of_device(CUdevice device)
+{
+	struct device_tenant *taken = seat_taken(device);
+
+	return __builtin_expect(taken != NULL, 1) ? taken : take_seat(device);
 }
 
 struct device_tenant *tenant_of_current(void)

@@ -26,17 +26,17 @@ struct charges; /* memory/charges.h */
 enum tenant_state { TENANT_UNKNOWN, TENANT_OFF, TENANT_ON, TENANT_REFUSED };
 
 struct device_tenant {
-	int ordinal; /* CUDA's own index, after CUDA_VISIBLE_DEVICES */
+	int ordinal;		   /* CUDA's own index, after CUDA_VISIBLE_DEVICES */
+	_Atomic uint32_t attached; /* 0 not yet, 1 joined, 2 joined a private ledger, 3 refused */
 	CUdevice device;
 	char uuid[UUID_TEXT_BYTES];
-	uint64_t device_bytes; /* real total */
-	struct quota ceiling;  /* the admin's policy */
-	struct quota asked;    /* the environment */
-	struct ledger ledger;
-	struct member member;
+	uint64_t device_bytes;	/* real total */
+	uint64_t context_bytes; /* what a bare context costs here: measured or default */
 	struct sched *sched;
-	uint64_t context_bytes;	   /* what a bare context costs here: measured or default */
-	_Atomic uint32_t attached; /* 0 not yet, 1 joined, 2 joined a private ledger, 3 refused */
+	struct quota ceiling; /* the admin's policy */
+	struct quota asked;   /* the environment */
+	struct member member;
+	struct ledger ledger; /* last: beyond its first words lies a path */
 };
 
 /* The slow half of tenant_state(): reads environment and policy. No driver call. */

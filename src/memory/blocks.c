@@ -1,17 +1,5 @@
 #include "memory/blocks.h"
 
-enum { PAGE_SHIFT = 21 };
-
-/* At most this much is looked for in pages that are already ours. */
-#define SMALL_BYTES (1ull << 20)
-
-uint64_t blocks_foresee(uint64_t bytes, int64_t slack)
-{
-	if (bytes <= SMALL_BYTES && slack >= (int64_t)bytes)
-		return 0;
-	return blocks_round(bytes);
-}
-
 struct span {
 	uint64_t first, last;		 /* pages */
 	uint64_t whole;			 /* pages that it covers from end to end */
@@ -21,7 +9,8 @@ struct span {
 static struct span span_of(uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + (bytes ? bytes : 1);
-	struct span span = {.first = address >> PAGE_SHIFT, .last = (end - 1) >> PAGE_SHIFT};
+	struct span span = {.first = address >> CHARGES_PAGE_SHIFT,
+			    .last = (end - 1) >> CHARGES_PAGE_SHIFT};
 	uint64_t head = BLOCK_BYTES - (address & (BLOCK_BYTES - 1));
 	uint64_t tail = end & (BLOCK_BYTES - 1);
 
@@ -41,21 +30,21 @@ static struct span span_of(uint64_t address, uint64_t bytes)
  * The instant one device has let go of a page, another may be given its address, before our books know of the
  * first: so each device counts its own.
  */
-static uint64_t page_key(unsigned device, uint64_t page)
+static inline struct charge page_entry(unsigned device, uint8_t kind, uint64_t page)
 {
-	return page | (uint64_t)device << 56; /* page numbers are below 2^43 */
+	return (struct charge){.key = charges_page_key(device, page),
+			       .bytes = BLOCK_BYTES,
+			       .refs = 1,
+			       .space = AT_PAGE,
+			       .kind = kind,
+			       .device = (uint8_t)device};
 }
 
 /* 1 when the page is new, 0 when somebody stands on it already, -1 without memory. */
 static int page_enter(struct charges *charges, unsigned device, uint8_t kind, uint64_t page,
 		      uint64_t bytes, _Atomic int64_t *slack)
 {
-	struct charge entry = {.key = page_key(device, page),
-			       .bytes = BLOCK_BYTES,
-			       .refs = 1,
-			       .space = AT_PAGE,
-			       .kind = kind,
-			       .device = (uint8_t)device};
+	struct charge entry = page_entry(device, kind, page);
 	int result = charges_ref(charges, &entry);
 
 	if (result < 0)
@@ -66,17 +55,15 @@ static int page_enter(struct charges *charges, unsigned device, uint8_t kind, ui
 }
 
 /* Its bytes when it is empty now, else 0. */
-static uint64_t page_leave(struct charges *charges, unsigned device, uint64_t page, uint64_t bytes,
-			   _Atomic int64_t *slack, uint8_t *ret_kind)
+static inline uint64_t page_leave(struct charges *charges, unsigned device, uint64_t page,
+				  uint64_t bytes, _Atomic int64_t *slack, uint8_t *ret_kind)
 {
-	struct charge entry;
-	uint64_t empty;
+	int64_t left = charges_unref(charges, AT_PAGE, charges_page_key(device, page), ret_kind);
+	uint64_t empty = left ? 0 : BLOCK_BYTES;
 
-	if (charges_add(charges, AT_PAGE, page_key(device, page), -1, 0, &entry))
-		return 0;
-	*ret_kind = entry.kind;
-	empty = entry.refs ? 0 : BLOCK_BYTES;
-	atomic_fetch_add_explicit(slack, (int64_t)bytes - (int64_t)empty, memory_order_relaxed);
+	if (left >= 0)
+		atomic_fetch_add_explicit(slack, (int64_t)bytes - (int64_t)empty,
+					  memory_order_relaxed);
 	return empty;
 }
 
@@ -111,4 +98,25 @@ void blocks_leave(struct charges *charges, unsigned device, uint64_t address, ui
 	if (span.tail_bytes)
 		ret->tail_bytes = page_leave(charges, device, span.last, span.tail_bytes, slack,
 					     &ret->tail_kind);
+}
+
+int blocks_enter_inside(struct charges *charges, const struct charge *entry, _Atomic int64_t *slack,
+			uint64_t *ret_taken, struct charge *ret_old)
+{
+	struct charge page =
+		page_entry(entry->device, entry->kind, entry->key >> CHARGES_PAGE_SHIFT);
+	int is_new = 0, result = charges_put_in_page(charges, entry, &page, ret_old, &is_new);
+
+	if (result < 0)
+		return result;
+	*ret_taken = is_new ? BLOCK_BYTES : 0;
+	atomic_fetch_add_explicit(slack, (int64_t)*ret_taken - (int64_t)entry->bytes,
+				  memory_order_relaxed);
+	return result;
+}
+
+uint64_t blocks_leave_inside(struct charges *charges, unsigned device, uint64_t address,
+			     uint64_t bytes, _Atomic int64_t *slack, uint8_t *ret_kind)
+{
+	return page_leave(charges, device, address >> CHARGES_PAGE_SHIFT, bytes, slack, ret_kind);
 }

@@ -22,8 +22,16 @@ static inline uint64_t blocks_round(uint64_t bytes)
 						: (bytes + BLOCK_BYTES - 1) & ~(BLOCK_BYTES - 1);
 }
 
+/* At most this much is looked for in pages that are already ours. */
+#define BLOCKS_SMALL_BYTES (1ull << 20)
+
 /* What to reserve for an allocation whose address is not known yet; slack: see below. */
-uint64_t blocks_foresee(uint64_t bytes, int64_t slack);
+static inline uint64_t blocks_foresee(uint64_t bytes, int64_t slack)
+{
+	if (bytes <= BLOCKS_SMALL_BYTES && slack >= (int64_t)bytes)
+		return 0;
+	return blocks_round(bytes);
+}
 
 /*
  * Bytes newly charged for [address, address + bytes), counting pages in `charges`. UINT64_MAX without
@@ -41,5 +49,20 @@ struct blocks_refund {
 
 void blocks_leave(struct charges *charges, unsigned device, uint64_t address, uint64_t bytes,
 		  _Atomic int64_t *slack, struct blocks_refund *ret);
+
+/*
+ * The same for an allocation that lies inside of one page, entered into `charges` with it: most do. 0, 1 when an entry
+ * of that address was there, which goes to *ret_old, or -ENOMEM with nothing entered. The second answers what is to
+ * be refunded, 0 or a page, and its kind; the entry has been taken off.
+ */
+static inline int blocks_is_inside(uint64_t address, uint64_t bytes)
+{
+	return bytes - 1 < BLOCK_BYTES - 1 && (address & (BLOCK_BYTES - 1)) + bytes <= BLOCK_BYTES;
+}
+
+int blocks_enter_inside(struct charges *charges, const struct charge *entry, _Atomic int64_t *slack,
+			uint64_t *ret_taken, struct charge *ret_old);
+uint64_t blocks_leave_inside(struct charges *charges, unsigned device, uint64_t address,
+			     uint64_t bytes, _Atomic int64_t *slack, uint8_t *ret_kind);
 
 #endif

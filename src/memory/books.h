@@ -35,9 +35,9 @@ struct beyond {
 #define BOOKS_YOUNG UINT64_MAX
 
 struct books {
-	uint64_t before[2]; /* what the last two looks found */
 	_Atomic uint64_t
 		near_bytes; /* a charge that leaves less comes near; 0 until there is a context */
+	uint64_t before[2]; /* what the last two looks found */
 	_Atomic uint64_t looked_ns; /* the last sure look, and what its charge left of the room */
 	_Atomic uint64_t looked_room;
 	_Atomic uint64_t peers_bytes; /* what the others of the group held uncharged then */

@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "memory/arena.h"
 #include "base/spin.h"
+#include "ledger/layout.h"
+#include "memory/arena.h"
 
 enum { SHARDS = 64, FIRST_PLACES = 128 };
+
+#define PAGE_MASK ((1ull << CHARGES_PAGE_BITS) - 1)
 
 struct shard {
 	_Atomic uint32_t lock;
@@ -37,7 +40,7 @@ void charges_destroy(struct charges *charges)
 }
 
 /* Finalizer of splitmix64: addresses differ in their middle bits, handles in the low ones. */
-static uint64_t hash(unsigned space, uint64_t key)
+static inline uint64_t hash(unsigned space, uint64_t key)
 {
 	key += space * 0x9e3779b97f4a7c15ull;
 	key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -45,17 +48,33 @@ static uint64_t hash(unsigned space, uint64_t key)
 	return key ^ (key >> 31);
 }
 
-static struct shard *shard_lock(struct charges *charges, uint64_t code)
+/*
+ * An allocation lies in the shard of the page that it begins in, and so does that page: they are entered together, and
+ * the second of two look-ups finds its table at hand. A page's key has the device above its number (charges_page_key).
+ */
+static inline struct shard *shard_of(struct charges *charges, unsigned space, uint64_t key,
+				     uint64_t code)
 {
-	struct shard *shard = &charges->shard[code % SHARDS];
+	if (space == AT_ADDRESS || space == AT_PAGE) {
+		uint64_t page = space == AT_PAGE ? key & PAGE_MASK : key >> CHARGES_PAGE_SHIFT;
 
-	spin_lock(&shard->lock);
+		return &charges->shard[page * 0x9e3779b97f4a7c15ull >> 58]; /* SHARDS */
+	}
+	return &charges->shard[code % SHARDS];
+}
+
+static inline struct shard *shard_lock(struct charges *charges, unsigned space, uint64_t key,
+				       uint64_t code)
+{
+	struct shard *shard = shard_of(charges, space, key, code);
+
+	nap_lock(&shard->lock);
 	return shard;
 }
 
 /* The entry's place, or the empty place where it belongs. Needs a table with an empty place. */
-static struct charge *probe(struct charge *entries, size_t places, unsigned space, uint64_t key,
-			    uint64_t code)
+static inline struct charge *probe(struct charge *entries, size_t places, unsigned space,
+				   uint64_t key, uint64_t code)
 {
 	size_t i = (size_t)(code / SHARDS) & (places - 1);
 
@@ -65,7 +84,7 @@ static struct charge *probe(struct charge *entries, size_t places, unsigned spac
 	return &entries[i];
 }
 
-static struct charge *find(struct shard *shard, unsigned space, uint64_t key, uint64_t code)
+static inline struct charge *find(struct shard *shard, unsigned space, uint64_t key, uint64_t code)
 {
 	struct charge *entry;
 
@@ -75,15 +94,11 @@ static struct charge *find(struct shard *shard, unsigned space, uint64_t key, ui
 	return entry->space == AT_NOTHING ? NULL : entry;
 }
 
-/* Keeps a quarter of the places empty. */
-static int grow(struct shard *shard)
+static __attribute__((noinline)) int grow(struct shard *shard)
 {
 	size_t places = shard->places ? shard->places * 2 : FIRST_PLACES;
-	struct charge *entries;
+	struct charge *entries = arena_map(places * sizeof(*entries));
 
-	if (shard->places && shard->used < shard->places / 4 * 3)
-		return 0;
-	entries = arena_map(places * sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < shard->places; i++) {
@@ -97,6 +112,14 @@ static int grow(struct shard *shard)
 		arena_unmap(shard->entries, shard->places * sizeof(*entries));
 	shard->entries = entries;
 	shard->places = places;
+	return 0;
+}
+
+/* Keeps a quarter of the places empty for `more` to come. 0, or -ENOMEM: nothing may be entered. */
+static inline int make_room(struct shard *shard, size_t more)
+{
+	if (__builtin_expect(shard->used + more > shard->places / 4 * 3, 0))
+		return grow(shard);
 	return 0;
 }
 
@@ -125,55 +148,93 @@ static void drop(struct shard *shard, struct charge *entry)
 	shard->used--;
 }
 
-static int insert(struct shard *shard, const struct charge *entry, uint64_t code)
+/* As the functions below that are named alike, in a shard with room. */
+static inline int put_here(struct shard *shard, const struct charge *entry, uint64_t code,
+			   struct charge *ret_old)
 {
-	if (grow(shard))
-		return -ENOMEM;
-	*probe(shard->entries, shard->places, entry->space, entry->key, code) = *entry;
+	struct charge *place = probe(shard->entries, shard->places, entry->space, entry->key, code);
+	int was = place->space != AT_NOTHING;
+
+	if (was)
+		*ret_old = *place;
+	else
+		shard->used++;
+	*place = *entry;
+	return was;
+}
+
+static inline int ref_here(struct shard *shard, const struct charge *entry, uint64_t code)
+{
+	struct charge *place = probe(shard->entries, shard->places, entry->space, entry->key, code);
+
+	if (place->space != AT_NOTHING) {
+		place->refs++;
+		return 0;
+	}
 	shard->used++;
-	return 0;
+	*place = *entry;
+	return 1;
 }
 
 int charges_put(struct charges *charges, const struct charge *entry, struct charge *ret_old)
 {
 	uint64_t code = hash(entry->space, entry->key);
-	struct shard *shard = shard_lock(charges, code);
-	struct charge *old = find(shard, entry->space, entry->key, code);
-	int result = 1;
+	struct shard *shard = shard_lock(charges, entry->space, entry->key, code);
+	struct charge *old;
+	int result = make_room(shard, 1);
 
-	if (old) {
-		*ret_old = *old;
-		*old = *entry;
+	if (!result) {
+		result = put_here(shard, entry, code, ret_old);
 	} else {
-		result = insert(shard, entry, code);
+		old = find(shard, entry->space, entry->key, code);
+		if (old) {
+			*ret_old = *old;
+			*old = *entry;
+			result = 1;
+		}
 	}
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
+	return result;
+}
+
+int charges_put_in_page(struct charges *charges, const struct charge *entry,
+			const struct charge *page, struct charge *ret_old, int *ret_new_page)
+{
+	uint64_t code = hash(AT_ADDRESS, entry->key);
+	struct shard *shard = shard_lock(charges, AT_ADDRESS, entry->key, code);
+	int result = make_room(shard, 2);
+
+	if (!result) {
+		*ret_new_page = ref_here(shard, page, hash(AT_PAGE, page->key));
+		result = put_here(shard, entry, code, ret_old);
+	}
+	nap_unlock(&shard->lock);
 	return result;
 }
 
 int charges_take(struct charges *charges, enum charge_space space, uint64_t key, struct charge *ret)
 {
 	uint64_t code = hash(space, key);
-	struct shard *shard = shard_lock(charges, code);
+	struct shard *shard = shard_lock(charges, space, key, code);
 	struct charge *entry = find(shard, space, key, code);
 
 	if (entry) {
 		*ret = *entry;
 		drop(shard, entry);
 	}
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
 	return entry ? 0 : -ENOENT;
 }
 
 int charges_get(struct charges *charges, enum charge_space space, uint64_t key, struct charge *ret)
 {
 	uint64_t code = hash(space, key);
-	struct shard *shard = shard_lock(charges, code);
+	struct shard *shard = shard_lock(charges, space, key, code);
 	struct charge *entry = find(shard, space, key, code);
 
 	if (entry)
 		*ret = *entry;
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
 	return entry ? 0 : -ENOENT;
 }
 
@@ -181,7 +242,7 @@ int charges_add(struct charges *charges, enum charge_space space, uint64_t key, 
 		int64_t bytes, struct charge *ret)
 {
 	uint64_t code = hash(space, key);
-	struct shard *shard = shard_lock(charges, code);
+	struct shard *shard = shard_lock(charges, space, key, code);
 	struct charge *entry = find(shard, space, key, code);
 
 	if (entry) {
@@ -191,22 +252,80 @@ int charges_add(struct charges *charges, enum charge_space space, uint64_t key, 
 		if (!entry->refs)
 			drop(shard, entry);
 	}
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
 	return entry ? 0 : -ENOENT;
 }
 
 int charges_ref(struct charges *charges, const struct charge *entry)
 {
 	uint64_t code = hash(entry->space, entry->key);
-	struct shard *shard = shard_lock(charges, code);
-	struct charge *old = find(shard, entry->space, entry->key, code);
-	int result = 0;
+	struct shard *shard = shard_lock(charges, entry->space, entry->key, code);
+	struct charge *old;
+	int result = make_room(shard, 1);
 
-	if (old)
-		old->refs++;
-	else
-		result = insert(shard, entry, code) ? -ENOMEM : 1;
-	spin_unlock(&shard->lock);
+	if (!result) {
+		result = ref_here(shard, entry, code);
+	} else {
+		old = find(shard, entry->space, entry->key, code);
+		if (old) {
+			old->refs++;
+			result = 0;
+		}
+	}
+	nap_unlock(&shard->lock);
+	return result;
+}
+
+int charges_renew(struct charges *charges, uint64_t address, uint64_t owner, uint64_t bytes)
+{
+	uint64_t code = hash(AT_ADDRESS, address);
+	struct shard *shard = shard_lock(charges, AT_ADDRESS, address, code);
+	struct charge *entry = find(shard, AT_ADDRESS, address, code);
+	int backed = entry && entry->flags == CHARGE_FREED && entry->kind == CHARGE_POOL &&
+		     entry->owner == owner && entry->bytes >= bytes;
+
+	if (backed) {
+		entry->bytes = bytes;
+		entry->flags = 0;
+	}
+	nap_unlock(&shard->lock);
+	return backed;
+}
+
+int64_t charges_unref(struct charges *charges, enum charge_space space, uint64_t key,
+		      uint8_t *ret_kind)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, space, key, code);
+	struct charge *entry = find(shard, space, key, code);
+	int64_t left = -ENOENT;
+
+	if (entry) {
+		*ret_kind = entry->kind;
+		left = --entry->refs;
+		if (!left)
+			drop(shard, entry);
+	}
+	nap_unlock(&shard->lock);
+	return left;
+}
+
+int charges_let_go(struct charges *charges, uint64_t address, struct charge *ret)
+{
+	uint64_t code = hash(AT_ADDRESS, address);
+	struct shard *shard = shard_lock(charges, AT_ADDRESS, address, code);
+	struct charge *entry = find(shard, AT_ADDRESS, address, code);
+	int result = -ENOENT;
+
+	if (entry) {
+		*ret = *entry;
+		result = entry->flags & CHARGE_FREED ? -EALREADY : 0;
+		if (entry->kind == CHARGE_POOL)
+			entry->flags |= CHARGE_FREED;
+		else
+			drop(shard, entry);
+	}
+	nap_unlock(&shard->lock);
 	return result;
 }
 
@@ -214,14 +333,14 @@ int charges_flag(struct charges *charges, enum charge_space space, uint64_t key,
 		 uint8_t clear, struct charge *ret)
 {
 	uint64_t code = hash(space, key);
-	struct shard *shard = shard_lock(charges, code);
+	struct shard *shard = shard_lock(charges, space, key, code);
 	struct charge *entry = find(shard, space, key, code);
 
 	if (entry) {
 		*ret = *entry;
 		entry->flags = (uint8_t)((entry->flags | set) & ~clear);
 	}
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
 	return entry ? 0 : -ENOENT;
 }
 
@@ -229,12 +348,12 @@ int charges_put_within(struct charges *charges, enum charge_space space, uint64_
 		       uint64_t within)
 {
 	uint64_t code = hash(space, key);
-	struct shard *shard = shard_lock(charges, code);
+	struct shard *shard = shard_lock(charges, space, key, code);
 	struct charge *entry = find(shard, space, key, code);
 
 	if (entry)
 		entry->within = within;
-	spin_unlock(&shard->lock);
+	nap_unlock(&shard->lock);
 	return entry ? 0 : -ENOENT;
 }
 
@@ -246,7 +365,7 @@ size_t charges_collect(struct charges *charges, struct charges_walk *walk, int t
 	for (; walk->shard < SHARDS && found < room; walk->shard++, walk->place = 0) {
 		struct shard *shard = &charges->shard[walk->shard];
 
-		spin_lock(&shard->lock);
+		nap_lock(&shard->lock);
 		while (walk->place < shard->places && found < room) {
 			struct charge *entry = &shard->entries[walk->place];
 
@@ -259,7 +378,7 @@ size_t charges_collect(struct charges *charges, struct charges_walk *walk, int t
 			}
 			walk->place++;
 		}
-		spin_unlock(&shard->lock);
+		nap_unlock(&shard->lock);
 		if (found == room)
 			break;
 	}
@@ -271,9 +390,9 @@ size_t charges_count(struct charges *charges)
 	size_t count = 0;
 
 	for (unsigned i = 0; i < SHARDS; i++) {
-		spin_lock(&charges->shard[i].lock);
+		nap_lock(&charges->shard[i].lock);
 		count += charges->shard[i].used;
-		spin_unlock(&charges->shard[i].lock);
+		nap_unlock(&charges->shard[i].lock);
 	}
 	return count;
 }

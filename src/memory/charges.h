@@ -1,7 +1,7 @@
 /*
  * Address or handle -> what is charged for it. O(1) up to millions of live entries, from any thread.
  *
- * 64 shards of open addressing over memory of our own (arena.h), each with its lock (spin.h). Callers
+ * 64 shards of open addressing over memory of our own (arena.h), each with its lock (spin.h, nap_lock). Callers
  * get copies, never pointers, so nothing is held when they go on to the driver.
  */
 #ifndef CUOTA_MEMORY_CHARGES_H
@@ -53,6 +53,14 @@ struct charge {
 	uint8_t flags; /* enum charge_flag */
 };
 
+/* A page is told by its number and the device that counts it. */
+enum { CHARGES_PAGE_SHIFT = 21, CHARGES_PAGE_BITS = 56 };
+
+static inline uint64_t charges_page_key(unsigned device, uint64_t page)
+{
+	return page | (uint64_t)device << CHARGES_PAGE_BITS; /* page numbers are below 2^43 */
+}
+
 struct charges;
 
 /* NULL when there is no memory. */
@@ -61,6 +69,18 @@ void charges_destroy(struct charges *charges);
 
 /* 0 entered, 1 replaced an entry of that key (copied to *ret_old), -ENOMEM. */
 int charges_put(struct charges *charges, const struct charge *entry, struct charge *ret_old);
+
+/* As charges_put() of an allocation and charges_ref() of the one page that it lies in, in one step; -ENOMEM: neither. */
+int charges_put_in_page(struct charges *charges, const struct charge *entry,
+			const struct charge *page, struct charge *ret_old, int *ret_new_page);
+
+/* An allocation is about to be freed. 0: removed, or marked CHARGE_FREED when it is a pool's block; returned as it
+ * was. -EALREADY: it is so marked. -ENOENT. */
+int charges_let_go(struct charges *charges, uint64_t address, struct charge *ret);
+
+/* A pool hands out a block again that came back to it, no larger than it was: its mark is taken off. 1, or 0 when that
+ * is not what it is, and nothing has changed. */
+int charges_renew(struct charges *charges, uint64_t address, uint64_t owner, uint64_t bytes);
 
 /* 0, or -ENOENT. Removes and returns it. */
 int charges_take(struct charges *charges, enum charge_space space, uint64_t key,
@@ -75,6 +95,11 @@ int charges_add(struct charges *charges, enum charge_space space, uint64_t key, 
 
 /* As charges_add with refs 1; enters `entry` when there is none. 0 there was one, 1 entered, -ENOMEM. */
 int charges_ref(struct charges *charges, const struct charge *entry);
+
+/* The other way: one reference less, and nothing is left of an entry without one. How many there are now, -ENOENT; its
+ * kind in *ret_kind. */
+int64_t charges_unref(struct charges *charges, enum charge_space space, uint64_t key,
+		      uint8_t *ret_kind);
 
 /* Sets and clears flags; returns the entry as it was before. 0, or -ENOENT. */
 int charges_flag(struct charges *charges, enum charge_space space, uint64_t key, uint8_t set,

@@ -50,29 +50,51 @@ static void replaced(struct memory *memory, struct member *member, const struct 
 		memory_leave(memory, member, old);
 }
 
-int memory_enter_linear(struct memory *memory, struct hold *hold, const struct charge *entry,
-			struct refusal *ret)
+/* Takes off what was entered; -ENOMEM. */
+static int undo(struct memory *memory, const struct charge *entry)
 {
-	_Atomic int64_t *slack = &memory->slack_bytes[entry->device];
+	struct blocks_refund refund;
+	struct charge gone;
+
+	charges_take(memory->charges, AT_ADDRESS, entry->key, &gone);
+	blocks_leave(memory->charges, entry->device, entry->key, entry->bytes,
+		     &memory->devices[entry->device].slack_bytes, &refund);
+	return -ENOMEM;
+}
+
+static __attribute__((noinline)) int enter_range(struct memory *memory, struct hold *hold,
+						 const struct charge *entry, struct refusal *ret)
+{
 	uint64_t taken = blocks_enter(memory->charges, entry->device, entry->kind, entry->key,
-				      entry->bytes, slack);
-	struct blocks_refund undo;
+				      entry->bytes, &memory->devices[entry->device].slack_bytes);
 	struct charge old;
 	int result;
 
 	if (taken == UINT64_MAX)
 		return -ENOMEM;
-	result = hold_settle(hold, taken, ret);
-	if (!result)
-		result = charges_put(memory->charges, entry, &old);
-	if (result < 0) {
-		blocks_leave(memory->charges, entry->device, entry->key, entry->bytes, slack,
-			     &undo);
-		return -ENOMEM;
-	}
+	result = charges_put(memory->charges, entry, &old);
 	if (result == 1)
 		replaced(memory, hold->member, &old);
-	return 0;
+	return result < 0 || hold_settle(hold, taken, ret) ? undo(memory, entry) : 0;
+}
+
+int memory_enter_linear(struct memory *memory, struct hold *hold, const struct charge *entry,
+			struct refusal *ret)
+{
+	struct charge old;
+	uint64_t taken;
+	int result;
+
+	if (!blocks_is_inside(entry->key, entry->bytes))
+		return enter_range(memory, hold, entry, ret);
+	result = blocks_enter_inside(memory->charges, entry,
+				     &memory->devices[entry->device].slack_bytes, &taken, &old);
+	if (result < 0)
+		return -ENOMEM;
+	if (result == 1)
+		replaced(memory, hold->member, &old);
+	/* The hold is what was foreseen, and mostly it was right. */
+	return taken != hold->bytes && hold_settle(hold, taken, ret) ? undo(memory, entry) : 0;
 }
 
 int memory_enter(struct memory *memory, struct hold *hold, const struct charge *entry)
@@ -88,12 +110,13 @@ int memory_enter(struct memory *memory, struct hold *hold, const struct charge *
 }
 
 /* The pages it leaves empty, each to the kind that it was charged to. */
-static void leave_pages(struct memory *memory, struct member *member, const struct charge *entry)
+static __attribute__((noinline)) void leave_range(struct memory *memory, struct member *member,
+						  const struct charge *entry)
 {
 	struct blocks_refund refund;
 
 	blocks_leave(memory->charges, entry->device, entry->key, entry->bytes,
-		     &memory->slack_bytes[entry->device], &refund);
+		     &memory->devices[entry->device].slack_bytes, &refund);
 	if (!member)
 		return;
 	if (refund.own_bytes)
@@ -104,18 +127,30 @@ static void leave_pages(struct memory *memory, struct member *member, const stru
 		ledger_refund(member, refund.tail_kind, refund.tail_bytes);
 }
 
+void memory_leave_linear(struct memory *memory, struct member *member, const struct charge *entry)
+{
+	uint64_t empty;
+	uint8_t kind;
+
+	if (!blocks_is_inside(entry->key, entry->bytes)) {
+		leave_range(memory, member, entry);
+		return;
+	}
+	empty = blocks_leave_inside(memory->charges, entry->device, entry->key, entry->bytes,
+				    &memory->devices[entry->device].slack_bytes, &kind);
+	if (empty && member)
+		ledger_refund(member, kind, empty);
+}
+
 void memory_leave(struct memory *memory, struct member *member, const struct charge *entry)
 {
 	if (entry->space == AT_ADDRESS && entry->kind == CHARGE_POOL)
 		pool_live(pools_at(&memory->pools, entry->owner), -(int64_t)entry->bytes);
 	else if (entry->space == AT_ADDRESS)
-		leave_pages(memory, member, entry);
+		memory_leave_linear(memory, member, entry);
 	else if (entry->bytes && member)
 		ledger_refund(member, entry->kind, entry->bytes);
 }
-
-/* 48 MiB of entries that may never be wanted again. */
-#define FREED_MOST (1u << 20)
 
 static int is_freed(const struct charge *entry, void *arg)
 {
@@ -123,19 +158,18 @@ static int is_freed(const struct charge *entry, void *arg)
 	return entry->space == AT_ADDRESS && entry->flags & CHARGE_FREED;
 }
 
-void memory_note_freed(struct memory *memory)
+void memory_sweep_freed(struct memory *memory)
 {
 	struct charges_walk walk = {0};
 	struct charge batch[64];
-	uint64_t many = FREED_MOST;
+	uint64_t many = atomic_load(&memory->freed_entries);
 	size_t count;
 
-	if (atomic_fetch_add_explicit(&memory->freed_entries, 1, memory_order_relaxed) < FREED_MOST)
-		return;
 	/* One thread sweeps; what is freed meanwhile may go with it, which costs a question at most. */
-	while (!atomic_compare_exchange_weak(&memory->freed_entries, &many, 0))
-		if (many < FREED_MOST)
+	do
+		if (many < MEMORY_FREED_MOST)
 			return;
+	while (!atomic_compare_exchange_weak(&memory->freed_entries, &many, 0));
 	do
 		count = charges_collect(memory->charges, &walk, 1, is_freed, NULL, batch, 64);
 	while (count);

@@ -20,20 +20,25 @@
 
 enum { MEMORY_DEVICES = 64 };
 
+struct device_memory {
+	struct books books;	     /* whoever has books_busy */
+	_Atomic int64_t slack_bytes; /* unused in shared pages: blocks.h */
+} __attribute__((aligned(64)));
+
+/* What every call needs comes first. */
 struct memory {
+	_Atomic uint32_t ready, lock;
 	struct charges *charges;
-	struct pools pools;
-	_Atomic int64_t slack_bytes[MEMORY_DEVICES]; /* unused in shared pages: blocks.h */
-	_Atomic uint64_t next_object;
 	_Atomic uint64_t freed_entries; /* blocks given back since the last sweep */
+	struct pools pools;
+	_Atomic uint32_t imports; /* AT_IMPORT entries ever made; 0: frees need not look for them */
+	struct device_memory devices[MEMORY_DEVICES];
+	_Atomic uint64_t next_object;
 	struct shares shares[MEMORY_DEVICES];
 	_Atomic uint64_t
 		uncarried_bytes[MEMORY_DEVICES]; /* held here, charged to whoever exported it */
 	_Atomic uint32_t shares_lock;
-	_Atomic uint32_t imports; /* AT_IMPORT entries ever made; 0: frees need not look for them */
 	_Atomic uint32_t books_busy[MEMORY_DEVICES];
-	struct books books[MEMORY_DEVICES]; /* whoever has books_busy */
-	_Atomic uint32_t lock, ready;
 };
 
 /* NULL without memory. Wiped on fork: memory_ready() sets it up anew in the child. */
@@ -65,7 +70,22 @@ void memory_leave(struct memory *memory, struct member *member, const struct cha
  * A block went back to its pool and its entry stays, marked, for when it comes again. Such entries are swept
  * away when there are very many of them.
  */
-void memory_note_freed(struct memory *memory);
+#define MEMORY_FREED_MOST (1u << 20) /* 48 MiB of entries */
+
+void memory_sweep_freed(struct memory *memory);
+
+static inline void memory_note_freed(struct memory *memory)
+{
+	/* Two threads at once may count one: it says how many, not which. */
+	uint64_t many = atomic_load_explicit(&memory->freed_entries, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&memory->freed_entries, many, memory_order_relaxed);
+	if (__builtin_expect(many >= MEMORY_FREED_MOST, 0))
+		memory_sweep_freed(memory);
+}
+
+/* The same for what memory_enter_linear() entered. */
+void memory_leave_linear(struct memory *memory, struct member *member, const struct charge *entry);
 
 /* The driver would not let go: the entry stands as before. */
 void memory_put_back(struct memory *memory, const struct charge *entry);

@@ -100,16 +100,6 @@ struct pool *pools_enter(struct pools *pools, uint64_t handle, struct member *me
 	return pool;
 }
 
-struct pool *pools_at(struct pools *pools, uint64_t number)
-{
-	return number < POOLS ? &pools->table[number] : NULL;
-}
-
-uint64_t pools_number(const struct pools *pools, const struct pool *pool)
-{
-	return (uint64_t)(pool - pools->table);
-}
-
 int pools_full(const struct pools *pools)
 {
 	return atomic_load(&pools->count) >= POOLS;
@@ -179,8 +169,7 @@ int pool_settle(struct pool *pool, uint64_t held, uint64_t reserved, struct refu
 	return result == -ESRCH ? 0 : result;
 }
 
-/* The last block of a destroyed pool is back: nothing is left of it. */
-static void pool_bury(struct pool *pool)
+void pool_bury(struct pool *pool)
 {
 	uint64_t rest;
 
@@ -191,19 +180,6 @@ static void pool_bury(struct pool *pool)
 		ledger_refund(pool->member, pool->kind, rest);
 	atomic_store(&pool->dead, 0);
 	spin_unlock(&pool->lock);
-}
-
-void pool_live(struct pool *pool, int64_t bytes)
-{
-	uint64_t live = atomic_fetch_add_explicit(&pool->live_bytes, (uint64_t)bytes,
-						  memory_order_relaxed) +
-			(uint64_t)bytes;
-
-	if (bytes >= 0)
-		return;
-	atomic_store_explicit(&pool->fresh_frees, 1, memory_order_relaxed);
-	if (!live && atomic_load(&pool->dead))
-		pool_bury(pool);
 }
 
 void pool_end(struct pool *pool)

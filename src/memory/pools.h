@@ -9,6 +9,7 @@
 #define CUOTA_MEMORY_POOLS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ledger/ledger.h"
@@ -19,21 +20,19 @@ struct pool {
 	_Atomic uint64_t handle; /* 0 never used; POOL_GONE when destroyed, may live on below */
 	struct member
 		*member; /* whose account; NULL: memory that is not charged (host, imported) */
-	uint8_t device;	 /* POOL_HOST when not on a device */
-	uint8_t kind;	 /* enum charge_kind */
-	uint8_t imported;
-	_Atomic uint8_t dead; /* destroyed with live blocks */
-	_Atomic uint32_t lock;
-	uint32_t pad;
-	uint64_t charged;	     /* in the ledger for this pool; under lock */
-	uint64_t held;		     /* in the ledger for growth under way; under lock */
-	_Atomic uint64_t snapshot;   /* charged, for readers without the lock */
 	_Atomic uint64_t live_bytes; /* in blocks that the program has */
+	_Atomic uint64_t snapshot;   /* charged, for readers without the lock */
 	_Atomic uint64_t release_threshold;
-	_Atomic uint64_t granule;     /* what it grows by */
 	_Atomic uint32_t fresh_frees; /* blocks freed, not yet waited for in vain */
-	uint32_t pad1;
-};
+	uint8_t device;		      /* POOL_HOST when not on a device */
+	uint8_t kind;		      /* enum charge_kind */
+	uint8_t imported;
+	_Atomic uint8_t dead;	  /* destroyed with live blocks */
+	_Atomic uint64_t granule; /* what it grows by */
+	uint64_t charged;	  /* in the ledger for this pool; under lock */
+	uint64_t held;		  /* in the ledger for growth under way; under lock */
+	_Atomic uint32_t lock;
+} __attribute__((aligned(128)));
 
 #define POOL_GONE    UINT64_MAX
 #define POOL_GRANULE (32ull << 20) /* of the default pool on the H200 */
@@ -62,13 +61,29 @@ struct pool *pools_enter(struct pools *pools, uint64_t handle, struct member *me
 struct pool *pools_nth(struct pools *pools, uint32_t i);
 
 /* By its number, which block entries keep; NULL out of range. */
-struct pool *pools_at(struct pools *pools, uint64_t number);
-uint64_t pools_number(const struct pools *pools, const struct pool *pool);
+static inline struct pool *pools_at(struct pools *pools, uint64_t number)
+{
+	return number < POOLS ? &pools->table[number] : NULL;
+}
+
+static inline uint64_t pools_number(const struct pools *pools, const struct pool *pool)
+{
+	return (uint64_t)(pool - pools->table);
+}
 
 /* 1 when pools_enter() may find no place any more. */
 int pools_full(const struct pools *pools);
 
-/* How much it may have to grow to serve `bytes` now; 0 on the common path, without a lock. */
+/* 1 when what is charged has room for `bytes` beside what is live: the common path, without a lock. */
+static inline int pool_has_room(const struct pool *pool, uint64_t bytes)
+{
+	uint64_t live = atomic_load_explicit(&pool->live_bytes, memory_order_relaxed);
+
+	return bytes <= UINT64_MAX / 2 &&
+	       live + bytes <= atomic_load_explicit(&pool->snapshot, memory_order_relaxed);
+}
+
+/* How much it may have to grow to serve `bytes` now. */
 uint64_t pool_growth(const struct pool *pool, uint64_t bytes);
 
 /* Charges a growth ahead, which must fit beside what `others` hold uncharged. 0, or -ENOMEM. */
@@ -80,8 +95,28 @@ int pool_hold(struct pool *pool, uint64_t bytes, uint64_t others, struct refusal
  */
 int pool_settle(struct pool *pool, uint64_t held, uint64_t reserved, struct refusal *ret);
 
+/* 1 when that would change nothing. */
+static inline int pool_is_settled(const struct pool *pool, uint64_t held, uint64_t reserved)
+{
+	return !held && atomic_load_explicit(&pool->snapshot, memory_order_relaxed) == reserved;
+}
+
+/* The last block of a destroyed pool is back: nothing is left of it. */
+void pool_bury(struct pool *pool);
+
 /* Blocks that the program got or gave back. */
-void pool_live(struct pool *pool, int64_t bytes);
+static inline void pool_live(struct pool *pool, int64_t bytes)
+{
+	uint64_t live = atomic_fetch_add_explicit(&pool->live_bytes, (uint64_t)bytes,
+						  memory_order_relaxed) +
+			(uint64_t)bytes;
+
+	if (bytes >= 0)
+		return;
+	atomic_store_explicit(&pool->fresh_frees, 1, memory_order_relaxed);
+	if (__builtin_expect(!live && atomic_load(&pool->dead), 0))
+		pool_bury(pool);
+}
 
 /*
  * The pool is about to be destroyed: its handle may come again, so it is not to be found any more. Then either

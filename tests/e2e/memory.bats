@@ -201,6 +201,36 @@ once()
 	ok A ctx 0
 }
 
+@test "an allocation is of the context that is current, whatever was current before" {
+	export CUOTA_SIM_CONTEXT=0 CUOTA_SIM_DEVICES=2
+	start A CUOTA_MEM=8G
+	ok A ctx 0
+	ok A alloc x 64M
+	# Another context of that device, and the memory goes with it.
+	ok A newctx c 0
+	ok A alloc y 64M
+	used_is A 128
+	ok A endctx c
+	ok A ctx 0
+	used_is A 64
+	# Another device, and back.
+	ok A ctx 1
+	used_is A 0
+	ok A alloc z 128M
+	used_is A 128
+	ok A ctx 0
+	used_is A 64
+	ok A alloc y 64M
+	ok A ctx 1
+	ok A free x
+	used_is A 128
+	ok A release 1
+	ok A ctx 0
+	used_is A 64
+	ok A free y
+	used_is A 0
+}
+
 @test "every allocation is refunded by every free that the driver accepts" {
 	bare CUOTA_MEM=8G
 	for take in alloc alloc1 managed async; do

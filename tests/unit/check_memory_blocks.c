@@ -1,6 +1,8 @@
 /* Linear memory by the pages it stands on. */
 #include <string.h>
 
+#include <errno.h>
+
 #include "memory_help.h"
 
 static _Atomic int64_t slack;
@@ -142,6 +144,30 @@ static uint64_t pages_stood_on(void)
 	return pages;
 }
 
+/* Those that lie inside of a page go the short way, with their entries. */
+static uint64_t enter_any(struct charges *table, uint64_t address, uint64_t bytes)
+{
+	struct charge old, entry = {.key = address, .bytes = bytes, .refs = 1, .space = AT_ADDRESS};
+	uint64_t taken_bytes;
+
+	if (!blocks_is_inside(address, bytes))
+		return enter(table, address, bytes);
+	ck_assert_int_eq(blocks_enter_inside(table, &entry, &slack, &taken_bytes, &old), 0);
+	return taken_bytes;
+}
+
+static uint64_t leave_any(struct charges *table, uint64_t address, uint64_t bytes)
+{
+	struct charge gone;
+	uint8_t kind;
+
+	if (!blocks_is_inside(address, bytes))
+		return leave(table, address, bytes);
+	ck_assert_int_eq(charges_let_go(table, address, &gone), 0);
+	ck_assert_uint_eq(gone.bytes, bytes);
+	return blocks_leave_inside(table, 0, address, bytes, &slack, &kind);
+}
+
 START_TEST(the_charge_is_the_pages_stood_on_whatever_the_mix)
 {
 	static struct {
@@ -158,7 +184,7 @@ START_TEST(the_charge_is_the_pages_stood_on_whatever_the_mix)
 		int first = find_run((unsigned)(help_random(&seed) % GRAINS), grains);
 
 		if (held[place].grains) {
-			charged -= leave(table, held[place].first * GRAIN, held[place].bytes);
+			charged -= leave_any(table, held[place].first * GRAIN, held[place].bytes);
 			memset(&taken[held[place].first], 0, held[place].grains);
 			held[place].grains = 0;
 		} else if (first >= 0) {
@@ -166,18 +192,72 @@ START_TEST(the_charge_is_the_pages_stood_on_whatever_the_mix)
 			held[place].grains = grains;
 			held[place].bytes = grains * GRAIN - help_random(&seed) % GRAIN;
 			memset(&taken[first], 1, grains);
-			charged += enter(table, held[place].first * GRAIN, held[place].bytes);
+			charged += enter_any(table, held[place].first * GRAIN, held[place].bytes);
 		}
 		if (step % 50 == 0)
 			ck_assert_uint_eq(charged, pages_stood_on() * 2 * MIB);
 	}
 	for (unsigned place = 0; place < PLACES; place++)
 		if (held[place].grains)
-			charged -= leave(table, held[place].first * GRAIN, held[place].bytes);
+			charged -= leave_any(table, held[place].first * GRAIN, held[place].bytes);
 	ck_assert_uint_eq(charged, 0);
 	ck_assert_int_eq(slack, 0);
 	ck_assert_uint_eq(charges_count(table), 0);
 	charges_destroy(table);
+}
+END_TEST
+
+START_TEST(inside_of_a_page_is_what_begins_and_ends_there_and_is_not_all_of_it)
+{
+	ck_assert(blocks_is_inside(2 * MIB, 1));
+	ck_assert(blocks_is_inside(4 * MIB - 1, 1));
+	ck_assert(blocks_is_inside(3 * MIB, MIB));
+	ck_assert(!blocks_is_inside(3 * MIB, MIB + 1));
+	ck_assert(blocks_is_inside(2 * MIB, 2 * MIB - 1));
+	ck_assert(!blocks_is_inside(2 * MIB, 2 * MIB));
+	ck_assert(!blocks_is_inside(2 * MIB, 0));
+	ck_assert(!blocks_is_inside(2 * MIB, UINT64_MAX));
+}
+END_TEST
+
+/* The hold foresaw a page that is ours; the driver gave another one. */
+START_TEST(an_allocation_that_does_not_fit_after_all_leaves_nothing_behind)
+{
+	struct memory *memory = memory_new();
+	struct charge first = {.key = 2 * MIB,
+			       .bytes = MIB,
+			       .refs = 1,
+			       .space = AT_ADDRESS,
+			       .kind = CHARGE_LINEAR};
+	struct charge other = first, wide = first, gone;
+	struct refusal why;
+	struct hold hold;
+
+	help_begin(4 * MIB);
+	ck_assert_int_eq(hold_take(&hold, &help_member, CHARGE_LINEAR, 2 * MIB, NULL, &why), 0);
+	ck_assert_int_eq(memory_enter_linear(memory, &hold, &first, &why), 0);
+	ledger_charge(&help_member, CHARGE_ARRAY, MIB, NULL);
+	hold = (struct hold){.member = &help_member, .kind = CHARGE_LINEAR};
+	other.key = 8 * MIB;
+	ck_assert_int_eq(memory_enter_linear(memory, &hold, &other, &why), -ENOMEM);
+	wide.key = 3 * MIB;
+	wide.bytes = 2 * MIB;
+	ck_assert_int_eq(memory_enter_linear(memory, &hold, &wide, &why), -ENOMEM);
+	ck_assert_uint_eq(help_used(), 3 * MIB);
+	ck_assert_uint_eq(charges_count(memory->charges), 2);
+	ck_assert_int_eq(memory->devices[0].slack_bytes, MIB);
+	/* Its page is still ours for a neighbour. */
+	other.key = 3 * MIB;
+	ck_assert_int_eq(memory_enter_linear(memory, &hold, &other, &why), 0);
+	ck_assert_int_eq(charges_let_go(memory->charges, first.key, &gone), 0);
+	memory_leave(memory, &help_member, &gone);
+	ck_assert_uint_eq(help_used(), 3 * MIB);
+	ck_assert_int_eq(charges_let_go(memory->charges, other.key, &gone), 0);
+	memory_leave(memory, &help_member, &gone);
+	ck_assert_uint_eq(help_used(), MIB);
+	ledger_refund(&help_member, CHARGE_ARRAY, MIB);
+	help_end();
+	memory_destroy(memory);
 }
 END_TEST
 
@@ -193,5 +273,7 @@ int main(void)
 	tcase_add_test(tcase, one_across_a_page_border_pays_for_both);
 	tcase_add_test(tcase, what_is_foreseen_is_never_less_than_an_aligned_block_takes);
 	tcase_add_test(tcase, the_charge_is_the_pages_stood_on_whatever_the_mix);
+	tcase_add_test(tcase, inside_of_a_page_is_what_begins_and_ends_there_and_is_not_all_of_it);
+	tcase_add_test(tcase, an_allocation_that_does_not_fit_after_all_leaves_nothing_behind);
 	return help_run("memory blocks", tcase);
 }

@@ -74,6 +74,67 @@ START_TEST(flags_tell_what_they_were)
 }
 END_TEST
 
+START_TEST(an_allocation_and_its_page_are_entered_in_one_step)
+{
+	struct charges *table = charges_new();
+	struct charge page = entry(AT_PAGE, charges_page_key(3, 5), 2 * MIB), old, got;
+	struct charge one = entry(AT_ADDRESS, 5 * 2 * MIB, 512), two = one;
+	uint8_t kind;
+	int is_new = -1;
+
+	page.kind = CHARGE_MANAGED;
+	two.key += 512;
+	ck_assert_int_eq(charges_put_in_page(table, &one, &page, &old, &is_new), 0);
+	ck_assert_int_eq(is_new, 1);
+	ck_assert_int_eq(charges_put_in_page(table, &two, &page, &old, &is_new), 0);
+	ck_assert_int_eq(is_new, 0);
+	/* One that is there already is replaced, and stands on the page twice until that is given back. */
+	two.bytes = 1024;
+	ck_assert_int_eq(charges_put_in_page(table, &two, &page, &old, &is_new), 1);
+	ck_assert_uint_eq(old.bytes, 512);
+	ck_assert_int_eq(charges_get(table, AT_PAGE, page.key, &got), 0);
+	ck_assert_uint_eq(got.refs, 3);
+	ck_assert_int_eq(charges_unref(table, AT_PAGE, page.key, &kind), 2);
+	ck_assert_int_eq(charges_unref(table, AT_PAGE, page.key, &kind), 1);
+	ck_assert_int_eq(charges_unref(table, AT_PAGE, page.key, &kind), 0);
+	ck_assert_uint_eq(kind, CHARGE_MANAGED);
+	ck_assert_int_eq(charges_unref(table, AT_PAGE, page.key, &kind), -ENOENT);
+	ck_assert_uint_eq(charges_count(table), 2);
+	charges_destroy(table);
+}
+END_TEST
+
+START_TEST(letting_go_removes_an_allocation_and_only_marks_a_pool_s_block)
+{
+	struct charges *table = charges_new();
+	struct charge linear = entry(AT_ADDRESS, 0x1000, 512),
+		      block = entry(AT_ADDRESS, 0x2000, 512);
+	struct charge got;
+
+	block.kind = CHARGE_POOL;
+	block.owner = 9;
+	charges_put(table, &linear, &got);
+	charges_put(table, &block, &got);
+	ck_assert_int_eq(charges_renew(table, block.key, 9, 512), 0);
+	ck_assert_int_eq(charges_let_go(table, linear.key, &got), 0);
+	ck_assert_uint_eq(got.bytes, 512);
+	ck_assert_int_eq(charges_let_go(table, linear.key, &got), -ENOENT);
+	ck_assert_int_eq(charges_let_go(table, block.key, &got), 0);
+	ck_assert_uint_eq(got.flags, 0);
+	ck_assert_int_eq(charges_let_go(table, block.key, &got), -EALREADY);
+	ck_assert_uint_eq(charges_count(table), 1);
+	/* It comes again: not larger, and not from another pool. */
+	ck_assert_int_eq(charges_renew(table, block.key, 9, 513), 0);
+	ck_assert_int_eq(charges_renew(table, block.key, 8, 512), 0);
+	ck_assert_int_eq(charges_renew(table, block.key, 9, 256), 1);
+	ck_assert_int_eq(charges_renew(table, block.key, 9, 256), 0);
+	ck_assert_int_eq(charges_let_go(table, block.key, &got), 0);
+	ck_assert_uint_eq(got.bytes, 256);
+	ck_assert_int_eq(charges_renew(table, block.key, 9, 512), 0);
+	charges_destroy(table);
+}
+END_TEST
+
 /* Keys from a small range, so that chains of collisions come and go; the oracle is an array. */
 START_TEST(a_million_random_operations_equal_an_array)
 {
@@ -145,7 +206,10 @@ static struct charges *shared_table;
 static void *put_and_take(void *arg)
 {
 	uint64_t base = (uint64_t)(uintptr_t)arg << 32;
-	struct charge page = entry(AT_PAGE, 1, 1), got;
+	struct charge page = entry(AT_PAGE, 1, 1), got, shared = entry(AT_PAGE, 99, 1);
+	struct charge mine = entry(AT_ADDRESS, 99ull << CHARGES_PAGE_SHIFT | (uintptr_t)arg, 1);
+	uint8_t kind;
+	int is_new;
 
 	for (uint64_t i = 0; i < 100000; i++) {
 		struct charge new = entry(AT_ADDRESS, base + i, i);
@@ -154,6 +218,10 @@ static void *put_and_take(void *arg)
 		charges_ref(shared_table, &page);
 		if (i >= 100 && charges_take(shared_table, AT_ADDRESS, base + i - 100, &got))
 			return (void *)1;
+		if (charges_put_in_page(shared_table, &mine, &shared, &got, &is_new) ||
+		    charges_let_go(shared_table, mine.key, &got) ||
+		    charges_unref(shared_table, AT_PAGE, 99, &kind) < 0)
+			return (void *)2;
 	}
 	return NULL;
 }
@@ -244,6 +312,8 @@ int main(void)
 	tcase_add_test(tcase, an_entry_of_the_same_key_is_replaced_and_told);
 	tcase_add_test(tcase, references_are_counted_and_the_last_one_removes);
 	tcase_add_test(tcase, flags_tell_what_they_were);
+	tcase_add_test(tcase, an_allocation_and_its_page_are_entered_in_one_step);
+	tcase_add_test(tcase, letting_go_removes_an_allocation_and_only_marks_a_pool_s_block);
 	tcase_add_test(tcase, a_million_random_operations_equal_an_array);
 	tcase_add_test(tcase, a_walk_takes_every_match_and_nothing_else);
 	tcase_add_test(tcase, threads_do_not_lose_or_double_anything);
