@@ -12,7 +12,7 @@
 #include "hooks/mem_pool.h"
 #include "memory/arena.h"
 
-static _Atomic uint32_t allocating_graphs; /* ever instantiated; 0: launches need not look */
+_Atomic uint32_t graph_mem_graphs;
 
 /* The device's graph pool is one more pool, whose handle no program can have. */
 static uint64_t graph_handle(unsigned device)
@@ -58,7 +58,7 @@ void graph_mem_refresh(struct memory *memory, struct device_tenant *tenant, int 
 {
 	struct pool *pool;
 
-	if (!atomic_load_explicit(&allocating_graphs, memory_order_relaxed))
+	if (!graph_mem_any())
 		return;
 	pool = pools_find(&memory->pools, graph_handle((unsigned)tenant->ordinal));
 	if (!pool || !atomic_load(&pool->snapshot))
@@ -152,7 +152,7 @@ static void remember(struct memory *memory, CUgraphExec exec, const struct deman
 				    .device = (uint8_t)demand->device};
 
 	charges_put(memory->charges, &entry, &old);
-	atomic_fetch_add_explicit(&allocating_graphs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&graph_mem_graphs, 1, memory_order_relaxed);
 }
 
 static CUresult instantiated(CUgraphExec *exec, CUgraph graph, CUresult result)
@@ -211,7 +211,7 @@ CUresult graph_mem_before_launch(CUgraphExec exec, struct graph_launch *launch)
 	struct charge entry;
 
 	launch->memory = NULL;
-	if (!atomic_load_explicit(&allocating_graphs, memory_order_relaxed))
+	if (!graph_mem_any())
 		return CUDA_SUCCESS;
 	memory = mem_of_process();
 	if (!memory || charges_get(memory->charges, AT_EXEC, (uint64_t)(uintptr_t)exec, &entry))
@@ -319,7 +319,7 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGr
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	struct memory *memory = atomic_load(&allocating_graphs) ? mem_of_process() : NULL;
+	struct memory *memory = graph_mem_any() ? mem_of_process() : NULL;
 	struct device_tenant *tenant;
 	struct charge entry;
 	CUresult result;

@@ -9,6 +9,14 @@
 
 #include "hooks/mem_call.h"
 
+extern _Atomic uint32_t graph_mem_graphs; /* that allocate, ever instantiated */
+
+/* 0: no launch need look. */
+static inline int graph_mem_any(void)
+{
+	return atomic_load_explicit(&graph_mem_graphs, memory_order_relaxed) != 0;
+}
+
 struct graph_launch {
 	struct memory *memory; /* NULL: this graph takes no memory */
 	struct pool *pool;

@@ -6,20 +6,11 @@
 #include "hooks/launch_path.h"
 #include "hooks/local_memory.h"
 
-/* A kernel's frame is memory, for every thread at once. A graph's kernels were looked at with the graph. */
-static inline CUresult frame_of_function(CUfunction function)
+/* A kernel's frame is memory, for every thread at once. */
+static inline CUresult frame_fits(CUfunction function)
 {
 	return tenant_state() == TENANT_ON ? local_memory_before_launch(function) : CUDA_SUCCESS;
 }
-
-static inline CUresult frame_of_graph(CUgraphExec exec)
-{
-	(void)exec;
-	return CUDA_SUCCESS;
-}
-
-#define frame_fits(what) \
-	_Generic((what), CUgraphExec : frame_of_graph, default : frame_of_function)(what)
 
 /*
  * Three functions in a row, each of which hands on its arguments where they are: with no quota a wrapper is two loads, a
@@ -258,11 +249,33 @@ CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 	LAUNCH(real.cuLaunchGridAsync(f, width, height, stream), f, s, stream, 0);
 }
 
+/* ---- graphs: launched as a whole ------------------------------------------------------------------ */
+
+static const struct shape whole;
+
+/* The next launches of this graph may take the short way when what it costs is known: its kernels' frames were looked at
+ * when it was instantiated. The last entry of a full table is of many kinds. */
+static void note_plain(struct cost *cost, uint64_t key)
+{
+	if (!atomic_load_explicit(&cost->plain, memory_order_relaxed) &&
+	    atomic_load_explicit(&cost->sure, memory_order_relaxed) &&
+	    atomic_load_explicit(&cost->key, memory_order_relaxed) == key)
+		atomic_store_explicit(&cost->plain, 1, memory_order_relaxed);
+}
+
 static CUresult graph_kernels(CUgraphExec exec, CUstream stream, graph_call *call, int per_thread)
 {
-	struct shape none = {0};
+	struct launching l = {.cost = NULL};
+	uint64_t key = launch_key(exec, whole);
+	int begun = launch_begin(&l, exec, key, stream, per_thread);
+	CUresult rc;
 
-	LAUNCH(call(exec, stream), exec, none, stream, per_thread);
+	if (l.cost)
+		note_plain(l.cost, key);
+	rc = call(exec, stream);
+	if (begun)
+		launch_end(&l, rc);
+	return rc;
 }
 
 /* Nodes that allocate take their memory now. */
@@ -279,14 +292,30 @@ static __attribute__((noinline)) CUresult launch_graph(CUgraphExec exec, CUstrea
 	return rc;
 }
 
+static __attribute__((noinline)) CUresult metered_cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	if (!graph_mem_any())
+		AT_ONCE(cuGraphLaunch, exec, whole, stream, (exec, stream));
+	return launch_graph(exec, stream, real.cuGraphLaunch, 0);
+}
+
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
 	WITHOUT_QUOTA(cuGraphLaunch, (exec, stream));
-	return launch_graph(exec, stream, real.cuGraphLaunch, 0);
+	return metered_cuGraphLaunch(exec, stream);
+}
+
+static __attribute__((noinline)) CUresult metered_cuGraphLaunch_ptsz(CUgraphExec exec,
+								     CUstream stream)
+{
+	if (!graph_mem_any())
+		AT_ONCE(cuGraphLaunch_ptsz, exec, whole, explicit_stream(stream, 1),
+			(exec, stream));
+	return launch_graph(exec, stream, real.cuGraphLaunch_ptsz, 1);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
 	WITHOUT_QUOTA(cuGraphLaunch_ptsz, (exec, stream));
-	return launch_graph(exec, stream, real.cuGraphLaunch_ptsz, 1);
+	return metered_cuGraphLaunch_ptsz(exec, stream);
 }
