@@ -28,7 +28,9 @@ static struct device_tenant *viewer(void)
 	if (!tenant)
 		return NULL;
 	member_refresh(&tenant->member);
-	ledger_reap(&tenant->ledger); /* what the dead of the group held is free */
+	/* What the dead of the group held is free. */
+	if (ledger_others_hold(&tenant->member))
+		ledger_reap(&tenant->ledger);
 	mem_pools_refresh(memory, (unsigned)tenant->ordinal);
 	/* Overhead is of the last look, up to a second ago; a program that waits for room should see it go. */
 	if (tenant->member.kind_bytes[CHARGE_OVERHEAD] >= STALE_BYTES)

@@ -114,6 +114,14 @@ uint64_t ledger_group_used(const struct member *member)
 	return group > own ? group : own;
 }
 
+int ledger_others_hold(const struct member *member)
+{
+	/* A process's bytes are rounded up to granules. Where other threads charge between the two reads, it may say 1. */
+	uint64_t own = ledger_process_used(member);
+
+	return ledger_group_used(member) - own >= GRANULE_BYTES;
+}
+
 uint64_t ledger_room(const struct member *member)
 {
 	uint64_t used = ledger_group_used(member), cap = ledger_group_cap(member), room;

@@ -179,6 +179,9 @@ uint64_t ledger_group_used(const struct member *member);
 uint64_t ledger_process_used(const struct member *member);
 uint64_t ledger_room(const struct member *member);
 
+/* 0 when all that the group uses is this process's: no other member holds anything, living or dead. */
+int ledger_others_hold(const struct member *member);
+
 /* The group's cap and the process's as they bind this member now; UINT64_MAX = none. */
 uint64_t ledger_group_cap(const struct member *member);
 uint64_t ledger_process_cap(const struct member *member);

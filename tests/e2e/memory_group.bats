@@ -112,6 +112,16 @@ two()
 	ok B alloc x 6G
 }
 
+# The same where nobody is refused: a view alone.
+@test "a killed process's memory is free in the next view of its group" {
+	two CUOTA_MEM=8G
+	ok A alloc x 6G
+	used B
+	[ "$answer" -ge 6144 ]
+	kill_hard A
+	used_is B 0
+}
+
 # VMM-1: sleep mode
 @test "what one lets go of another can take, and waking up is a refusal, not a crash" {
 	two CUOTA_MEM=4G

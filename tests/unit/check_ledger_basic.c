@@ -4,6 +4,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -28,6 +29,41 @@ START_TEST(a_fresh_member_uses_nothing_and_has_no_cap)
 	ck_assert(member_is_ours(&member));
 	ledger_leave(&member);
 	ck_assert(!member_is_ours(&member));
+	ledger_close(&ledger);
+}
+END_TEST
+
+START_TEST(others_hold_nothing_until_one_does_and_its_death_changes_that_only_when_it_is_reaped)
+{
+	struct ledger ledger;
+	struct member member;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	help_open(&ledger);
+	help_join(&ledger, "train", NULL, &member);
+	ck_assert(!ledger_others_hold(&member));
+	ledger_charge(&member, CHARGE_LINEAR, 700, NULL); /* two granules */
+	ck_assert(!ledger_others_hold(&member));
+	ck_assert_int_eq(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		help_open(&ledger);
+		help_join(&ledger, "train", NULL, &member);
+		ledger_charge(&member, CHARGE_LINEAR, 1, NULL);
+		_exit(write(ready[1], "", 1) != 1 || pause());
+	}
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	ck_assert(ledger_others_hold(&member));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert(ledger_others_hold(&member));
+	ck_assert_uint_eq(ledger_reap(&ledger), 1);
+	ck_assert(!ledger_others_hold(&member));
+	close(ready[0]);
+	close(ready[1]);
+	ledger_leave(&member);
 	ledger_close(&ledger);
 }
 END_TEST
@@ -299,6 +335,9 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, help_setup, help_teardown);
 	tcase_add_test(tcase, a_fresh_member_uses_nothing_and_has_no_cap);
+	tcase_add_test(
+		tcase,
+		others_hold_nothing_until_one_does_and_its_death_changes_that_only_when_it_is_reaped);
 	tcase_add_test(tcase,
 		       the_short_way_charges_only_what_leaves_enough_and_else_changes_nothing);
 	tcase_add_test(tcase, a_charge_up_to_the_cap_is_taken_and_one_byte_more_is_refused);
