@@ -8,6 +8,7 @@ get the cap.
 
 import json
 import subprocess
+import time
 
 from .. import workloads
 from ..stats import median, spread
@@ -17,9 +18,10 @@ from ..ways import Quota
 ABOUT = "framework programs: speed under a cap, cost without one, meter against profiler (OH-010, IS-003)"
 BUDGET = (260, 45, 0)
 CAP = 30
-ORDER = ("training medium", "training xl", "training small", "training large", "inference, 5 ms apart",
+ORDER = ("training medium", "training xl", "inference, 5 ms apart", "training large", "training small",
          "graph decoding", "convolution training", "cuBLAS products", "JAX step", "CuPy loop")
 QUICK = ("training medium", "training xl")
+NEIGHBOUR = "weight, a neighbour"
 POINTS, METER_POINTS, FREE, COST = 1.5, 1.0, 0.98, 0.005
 
 
@@ -83,21 +85,37 @@ def one(bench, entry, name, seconds):
             program.end()
 
 
+def run_once(bench, entry, program, way, case, rep, seconds):
+    before = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+    got = program.run(seconds)
+    after = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+    if "error" in got:
+        entry.skip(f"{program.name}: {way}, {case}", got["error"])
+        return
+    row = {k: got[k] for k in ("rate", "p50_ms", "p99_ms", "longest_ms", "steps", "seconds")}
+    if before is not None and after is not None:
+        row["metered"] = round((after - before) / got["seconds"], 4)
+    entry.row(kind="run", name=program.name, way=way, case=case, rep=rep, **row)
+
+
+def beside_neighbour(bench, entry, program, seconds):
+    """Turns with a loop that wants all of the device: the meter is still the profiler's figure."""
+    if program.failure or not bench.time_left(seconds + 5):
+        return
+    loop = bench.start("cuota", bench.work(570, "wait", seconds=f"{seconds + 3:g}"),
+                       Quota(weight=100, group=f"{program.quota.group}-neighbour"))
+    time.sleep(1.5)  # its context, and one measure of its demand
+    run_once(bench, entry, program, "cuota", NEIGHBOUR, 0, seconds)
+    loop.end(patience=0)
+
+
 def measure(bench, entry, name, found, seconds):
     for rep in range(bench.pick(2, 2, 1)):
         for (way, case), program in found.items():
-            if program.failure or not bench.time_left(seconds + 2):
-                continue
-            before = busy_seconds(bench, program.quota.group) if way == "cuota" else None
-            got = program.run(seconds)
-            after = busy_seconds(bench, program.quota.group) if way == "cuota" else None
-            if "error" in got:
-                entry.skip(f"{name}: {way}, {case}", got["error"])
-                continue
-            row = {k: got[k] for k in ("rate", "p50_ms", "p99_ms", "longest_ms", "steps", "seconds")}
-            if before is not None and after is not None:
-                row["metered"] = round((after - before) / got["seconds"], 4)
-            entry.row(kind="run", name=name, way=way, case=case, rep=rep, **row)
+            if not program.failure and bench.time_left(seconds + 2):
+                run_once(bench, entry, program, way, case, rep, seconds)
+    if ("cuota", "weight, no cap") in found:
+        beside_neighbour(bench, entry, found[("cuota", "weight, no cap")], seconds)
     # Last, because a process that was profiled once may be slower ever after.
     profile = found[("native", "alone")].profile(20)
     entry.row(kind="profile", name=name, **profile)
@@ -136,11 +154,12 @@ def judge(entry):
             got = middle(data, name, "cuota", f"cap {CAP}", "busy")
             entry.check(f"{name}: {CAP} percent of the device by the profiler",
                         abs(100 * got - CAP) <= POINTS, f"{100 * got:.1f} %")
-        metered, real = (middle(data, name, "cuota", f"cap {CAP}", k) for k in ("metered", "busy"))
-        if metered is not None and real is not None:
-            entry.check(f"{name}: meter within {METER_POINTS:g} point of the profiler",
-                        abs(metered - real) * 100 <= METER_POINTS,
-                        f"meter {100 * metered:.1f} %, profiler {100 * real:.1f} %")
+        for case in (f"cap {CAP}", NEIGHBOUR):
+            metered, real = (middle(data, name, "cuota", case, k) for k in ("metered", "busy"))
+            if metered is not None and real is not None:
+                entry.check(f"{name}, {case}: meter within {METER_POINTS:g} point of the profiler",
+                            abs(metered - real) * 100 <= METER_POINTS,
+                            f"meter {100 * metered:.1f} %, profiler {100 * real:.1f} %")
 
 
 def tables(data):
