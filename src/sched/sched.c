@@ -161,6 +161,17 @@ static void forget_credit(struct sched *sched, uint32_t cap, uint64_t now_ns)
 		bucket_forget(&sched->group_sm->tat_ns, now_ns, cap, BUCKET_BURST_NS);
 }
 
+/* 0 when the cap lets work begin now; else when: next to others, and for several streams, a batch is saved up first. */
+static uint64_t cap_allows_at(struct sched *sched, uint32_t cap, uint64_t now_ns)
+{
+	uint64_t at = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, 0);
+
+	if (!at || !sched->use_turns ||
+	    !(turn_contended(&sched->turns) || overlap_wants_batch(sched, now_ns)))
+		return at;
+	return bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, SCHED_BATCH_NS);
+}
+
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
 			   int can_gate, struct admit_result *ret)
 {
@@ -174,15 +185,8 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
 	idle = is_idle(sched, now_ns);
 	if (cap) {
-		uint64_t batch;
-
 		forget_credit(sched, cap, now_ns);
-		batch = sched->use_turns && (turn_contended(&sched->turns) ||
-					     overlap_wants_batch(sched, now_ns))
-				? SCHED_BATCH_NS
-				: 0;
-
-		ret->until_ns = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch);
+		ret->until_ns = cap_allows_at(sched, cap, now_ns);
 		if (ret->until_ns) {
 			if (!LOAD(&sched->waiting))
 				flow_pauses(sched, now_ns, ret->until_ns);
@@ -235,6 +239,7 @@ unsigned sched_sync_end(struct sched *sched, uint64_t now_ns, int all_done)
 	while (n && !atomic_compare_exchange_weak(&sched->slot_sm->in_sync, &n, n - 1))
 		;
 	demand_wait_ends(sched, now_ns);
+	STORE(&sched->waits_for_all, (uint32_t)all_done);
 	if (!all_done || sched->closed_launches || !sched->use_turns)
 		return 0;
 	if (LOAD(&sched->slot_sm->busy_until_ns) > now_ns)

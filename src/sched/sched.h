@@ -81,6 +81,8 @@ struct sched {
 	_Atomic uint32_t
 		waiting; /* a charged launch waits on the host: what is pending is not on the device */
 	_Atomic uint64_t last_flush_ns;
+	_Atomic uint32_t
+		waits_for_all;	 /* when it last waited for the device, nothing was left on it */
 	_Atomic uint64_t nobody; /* stays 0 */
 	_Atomic uint64_t clean;	 /* see struct turns */
 

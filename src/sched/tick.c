@@ -73,14 +73,14 @@ int sched_open(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 }
 
 /*
- * A program that waits for its kernels learns of their end itself, and is not taken for done meanwhile: until its lease is
- * over nobody needs to know.
+ * A program that waits for all of its kernels learns of their end itself, and is not taken for done meanwhile: until its
+ * lease is over nobody needs to know.
  */
 static uint64_t no_hurry(const struct sched *sched, uint64_t at_ns)
 {
 	uint64_t lease = LOAD(&sched->turns.file->turn.until_ns);
 
-	if (!LOAD(&sched->slot_sm->in_sync) || lease <= at_ns)
+	if (!LOAD(&sched->slot_sm->in_sync) || !LOAD(&sched->waits_for_all) || lease <= at_ns)
 		return at_ns;
 	at_ns += SCHED_SYNC_LOOK_NS;
 	return lease < at_ns ? lease : at_ns;

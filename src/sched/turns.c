@@ -362,7 +362,8 @@ int turn_contended(const struct turns *turns)
 {
 	unsigned holder = owner_slot(LOAD(&turns->file->turn.owner));
 
-	if (holder != NOBODY && holder != turns->slot)
-		return 1;
-	return first_in_line(turns, NOBODY) != NOBODY;
+	/* Whoever asks a holder gives it a lease: no look along the line for each launch of a program that is alone. */
+	if (holder == turns->slot)
+		return LOAD(&turns->file->turn.until_ns) != 0;
+	return holder != NOBODY || first_in_line(turns, NOBODY) != NOBODY;
 }
