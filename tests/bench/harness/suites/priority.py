@@ -8,7 +8,7 @@ ABOUT = "latency of a small service beside a long job, with priorities (SCHED-00
 BUDGET = (120, 22, 25)
 SERVICE = {"us": 20, "kernels": 25}
 JOBS = {"0.57 ms kernels, queue": (570, "queue")}
-PROGRAM_JOBS = ("training large", "training xl")
+PROGRAM_JOBS = ("training xl", "training large")
 WAYS = (
     ("native", "the driver's own slicing", Quota(), Quota()),
     ("cuota", "equal weights", Quota(weight=100), Quota(weight=100)),
