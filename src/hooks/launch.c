@@ -88,6 +88,7 @@ static int admit(struct launching *l)
 			service_kick();
 		l->mark = result.mark;
 		l->dry = result.dry;
+		l->stretch = result.stretch;
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)
@@ -103,6 +104,17 @@ static int is_alone(const struct launching *l)
 	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched, l->cost));
 }
 
+/* Not with one that is timed by itself: nothing would run beside it. */
+static void begin_stretch(struct launching *l)
+{
+	struct launcher *launcher = l->launcher;
+
+	if (l->sample)
+		stretch_drop(&launcher->stretch, &launcher->sched);
+	else
+		stretch_begin(&launcher->stretch, &launcher->sched, l->stream);
+}
+
 static int launch_slow(struct launching *l, int flows)
 {
 	struct launcher *launcher = l->launcher;
@@ -112,10 +124,14 @@ static int launch_slow(struct launching *l, int flows)
 	l->sample = NULL;
 	l->mark = 0;
 	l->dry = 0;
+	l->stretch = STRETCH_GOES_ON;
 	sample_collect(&launcher->sampler, &launcher->sched);
+	stretch_collect(&launcher->stretch, &launcher->sched);
 	/* After that the device may be idle, which only the admission tells: the moment to time one alone. */
 	if (wait_for_first_sample(l) || !flows)
 		gated = admit(l);
+	if (!l->want_sample && l->dry && many_streams(l))
+		l->want_sample = cost_is_put_off(l->cost);
 	alone = l->want_sample && is_alone(l);
 	if (l->want_sample && (alone || !cost_sample_later(l->cost))) {
 		l->sample =
@@ -126,25 +142,25 @@ static int launch_slow(struct launching *l, int flows)
 	}
 	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched))
 		l->mark = 0;
+	if (l->stretch == STRETCH_BEGINS)
+		begin_stretch(l);
 	capture_restore(mode);
 	errno = saved;
-	return l->sample || l->mark;
+	return l->sample || l->mark || l->stretch == STRETCH_ENDS;
 }
 
 /* One stream, or several? Many launches in a row on one, or waits for it, say that it is the only one. */
 static void note_stream(struct sched *sched, CUstream stream)
 {
 	const void *last = atomic_load_explicit(&sched->last_stream, memory_order_relaxed);
-	uint32_t many = atomic_load_explicit(&sched->many_streams, memory_order_relaxed);
 
 	if (last == stream) {
-		if (many)
-			atomic_store_explicit(&sched->many_streams, many - 1, memory_order_relaxed);
+		sched_same_stream(sched);
 		return;
 	}
 	atomic_store_explicit(&sched->last_stream, stream, memory_order_relaxed);
 	if (last)
-		atomic_store_explicit(&sched->many_streams, SCHED_MANY, memory_order_relaxed);
+		sched_other_stream(sched);
 }
 
 /* The next ones of this kind may take the short way: what they cost is known, and so is their kernel's frame. */
@@ -224,6 +240,10 @@ void launch_end(struct launching *l, CUresult rc)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
 	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->company.word)
 		hold(l);
+	if (l->stretch == STRETCH_ENDS && rc == CUDA_SUCCESS)
+		stretch_end(&l->launcher->stretch, &l->launcher->sched, l->stream);
+	else if (l->stretch == STRETCH_ENDS)
+		stretch_drop(&l->launcher->stretch, &l->launcher->sched);
 	if (l->mark && rc == CUDA_SUCCESS)
 		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
 	capture_restore(mode);

@@ -44,7 +44,7 @@ static int only_stream(struct launcher *launcher, CUstream stream)
 	if (!launcher || launcher->sched.last_stream != stream)
 		return 0;
 	if (launcher->sched.many_streams) {
-		launcher->sched.many_streams--;
+		sched_same_stream(&launcher->sched);
 		return 0;
 	}
 	return 1;

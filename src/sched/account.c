@@ -28,6 +28,16 @@ static void charge_clocks(const struct sched *sched, int64_t busy_ns)
 		turn_charge(&sched->turns, busy_ns);
 }
 
+/* How much may be charged before the next look: little where others wait for the device or the cap may hold it back. */
+static void set_pace(struct sched *sched, uint32_t cap, uint64_t now_ns)
+{
+	int free = !LOAD(&sched->demand.others) && !sched_is_shared(sched);
+
+	if (free && cap)
+		free = bucket_has(&sched->group_sm->tat_ns, now_ns, cap, BUCKET_BURST_NS / 2);
+	STORE(&sched->flush_ns, free ? SCHED_FLUSH_FREE_NS : SCHED_FLUSH_NS);
+}
+
 /* Pays `busy_ns` that goes to the device now. */
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
@@ -53,6 +63,7 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
 			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
 	charge_clocks(sched, (int64_t)busy_ns);
+	set_pace(sched, cap, now_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
 	if (LOAD(&sched->flowing) != NOT_FLOWING)
@@ -65,6 +76,21 @@ uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 
 	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
 	return pending & SCHED_NS_MASK;
+}
+
+void pay_flown(struct sched *sched, uint64_t cost_ns, uint64_t now_ns)
+{
+	uint64_t pending = LOAD(&sched->pending), own = cost_ns + (1ull << SCHED_NS_BITS);
+
+	/* Only the first time that it waits; and not what another thread has paid meanwhile. */
+	if ((pending & SCHED_NS_MASK) <= cost_ns || pending < own ||
+	    !atomic_compare_exchange_strong(&sched->pending, &pending, own))
+		return;
+	pending -= own;
+	sched_lock(sched);
+	sched->issued_ns += pending & SCHED_NS_MASK;
+	sched_unlock(sched);
+	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
 }
 
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)

@@ -28,6 +28,14 @@ uint64_t bucket_wall_ns(uint64_t busy_ns, uint32_t cap_bp);
 void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint32_t cap_bp,
 		   uint64_t burst_ns);
 
+/* 1 when busy_ns of device time are saved up. */
+static inline int bucket_has(const _Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp,
+			     uint64_t busy_ns)
+{
+	return atomic_load_explicit(tat, memory_order_relaxed) + bucket_wall_ns(busy_ns, cap_bp) <=
+	       now_ns;
+}
+
 /* Who comes after a pause has saved up no more than burst_ns. */
 void bucket_forget(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns);
 

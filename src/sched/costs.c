@@ -207,16 +207,20 @@ void cost_sample_failed(struct cost *cost)
 
 int cost_sample_later(struct cost *cost)
 {
-	uint32_t most = COST_PUT_OFF;
+	uint32_t more = atomic_load_explicit(&cost->put_off, memory_order_relaxed) + 1u;
 
-	if (!atomic_load_explicit(&cost->clean, memory_order_relaxed) &&
-	    atomic_load_explicit(&cost->samples, memory_order_relaxed) < COST_STEADY)
-		most = COST_PUT_OFF_FIRST;
-	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) ||
-	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1u >= most) {
+	/* Where the truth is known, what the launches of other streams make of it tells nothing. */
+	if (more >= COST_PUT_OFF && atomic_load_explicit(&cost->clean, memory_order_relaxed))
+		more = COST_PUT_OFF - 1;
+	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) || more >= COST_PUT_OFF) {
 		atomic_store_explicit(&cost->put_off, 0, memory_order_relaxed);
 		return 0;
 	}
-	atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
+	atomic_store_explicit(&cost->put_off, (uint16_t)more, memory_order_relaxed);
 	return 1;
+}
+
+int cost_is_put_off(struct cost *cost)
+{
+	return atomic_exchange_explicit(&cost->put_off, 0, memory_order_relaxed) != 0;
 }

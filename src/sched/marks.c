@@ -47,14 +47,6 @@ static uint32_t see_marks(struct sched *sched)
 	return sched->done;
 }
 
-/* How long a stretch is should be known to a hundredth: often, and without a break when its end is near. */
-static uint64_t close_look_at(uint64_t at, uint64_t due, uint64_t now_ns)
-{
-	if (due < now_ns + SCHED_CLOSE_NS && now_ns < due + SCHED_CLOSE_NS)
-		return now_ns + 1;
-	return at < now_ns + SCHED_POLL_NS ? at : now_ns + SCHED_POLL_NS;
-}
-
 uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 {
 	struct slot_sm *sm = sched->slot_sm;
@@ -69,9 +61,6 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 	last = sched->mark;
 	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
 		last--;
-	if (done != before)
-		overlap_seen(sched, sched->mark_ns[done % SCHED_MARKS], sched->looked_ns, now_ns);
-	sched->looked_ns = now_ns;
 	/* Sooner than predicted: what has not been seen is left, at most. */
 	left = opened - sched->mark_ns[done % SCHED_MARKS];
 	if ((done != before || (last == done && LOAD(&sm->unsure))) && until > now_ns + left)
@@ -88,8 +77,6 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 		/* It may as well be early: a first sample is an upper bound. */
 		if (at > now_ns + SCHED_EARLY_NS)
 			at = now_ns + SCHED_EARLY_NS;
-		if (overlap_probes(sched, now_ns))
-			at = close_look_at(at, mark_due(sched, last, opened, until), now_ns);
 	}
 	STORE(&sm->busy_until_ns, until);
 	STORE(&sm->unsure, last != done);

@@ -27,19 +27,18 @@
 #include "sched/demand.h"
 #include "sched/turns.h"
 
-#define SCHED_FLUSH_NS 50000u /* charged time between looks at the clock */
-#define SCHED_NS_BITS  44u    /* 4.8 hours of charged time between two payments */
-#define SCHED_NS_MASK  ((1ull << SCHED_NS_BITS) - 1)
-#define SCHED_CHUNK_NS 250000u /* predicted work per gate chunk */
-#define SCHED_CHUNKS   1024u   /* closed chunks that can be told apart */
-#define SCHED_LANES    32u     /* marks are ordered within a stream only */
-#define SCHED_MARKS    256u    /* marks under way that can be told apart */
-#define SCHED_LATE_NS  50000u  /* a mark later than this moves the predicted end */
+#define SCHED_FLUSH_NS	    50000u  /* charged time between looks at the clock, */
+#define SCHED_FLUSH_FREE_NS 200000u /* while nobody else is there and the cap is far away */
+#define SCHED_NS_BITS	    44u	    /* 4.8 hours of charged time between two payments */
+#define SCHED_NS_MASK	    ((1ull << SCHED_NS_BITS) - 1)
+#define SCHED_CHUNK_NS	    250000u /* predicted work per gate chunk */
+#define SCHED_CHUNKS	    1024u   /* closed chunks that can be told apart */
+#define SCHED_LANES	    32u	    /* marks are ordered within a stream only */
+#define SCHED_MARKS	    256u    /* marks under way that can be told apart */
+#define SCHED_LATE_NS	    50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
-	1000000u	     /* marks due later than this are looked at once in it all the same */
-#define SCHED_POLL_NS 40000u /* how often the last mark is looked for */
-#define SCHED_CLOSE_NS \
-	100000u /* how long before and after its end is expected a stretch is not let out of sight */
+	1000000u /* marks due later than this are looked at once in it all the same */
+#define SCHED_POLL_NS	   40000u   /* how often the last mark is looked for */
 #define SCHED_SYNC_LOOK_NS 1000000u /* and so much later when the program itself waits for it */
 #define SCHED_QUEUE_MAX	   600u /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_BATCH_NS	   3000000u /* saved up before a capped group competes for a turn again */
@@ -51,7 +50,7 @@
 #define SCHED_BATCH_WORK_NS 1000000u /* or until they are so much work */
 #define SCHED_BATCH_MOST    400u     /* or so many */
 #define SCHED_ONE	    65536u
-#define SCHED_SEEN_NS	    2500000u /* a shorter stretch of work tells too little about its length */
+#define SCHED_STRETCH_NS    2500000u /* a shorter stretch of work tells too little about its length */
 #define SCHED_PROBE_NS \
 	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
 #define SCHED_PROBE_GAP_NS  2000000000u
@@ -64,10 +63,12 @@ struct sched {
 	_Atomic uint64_t *owner; /* the ledger's turn word, or `nobody` when there are no turns */
 	_Atomic uint64_t
 		flowing; /* what *owner reads while launches may flow; never a valid word else */
+	_Atomic uint32_t flush_ns; /* SCHED_FLUSH_NS, or SCHED_FLUSH_FREE_NS */
 	/* Does waiting for one stream wait for all? Hints, written without a lock by launching threads. */
 	const void *_Atomic last_stream;
 	_Atomic uint32_t
 		many_streams; /* counts down from SCHED_MANY while all launches go to one stream */
+	_Atomic uint32_t several; /* the same, but for one that has changed its stream once */
 	_Atomic uint32_t
 		scale; /* SCHED_ONE: a launch costs what it takes; less: several run side by side */
 
@@ -112,9 +113,9 @@ struct sched {
 	uint64_t marked_ns;	  /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
 
-	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
-	uint64_t seen_at_ns, seen_ns, looked_ns;
-	uint32_t seen_scale;
+	/* Several streams: the stretch of work that is being timed (overlap.c). */
+	uint32_t stretch_state;
+	uint64_t stretch_from_ns, stretch_ns, stretch_word;
 	_Atomic uint64_t probe_at_ns;
 	_Atomic uint32_t alone_chances;
 
@@ -139,13 +140,17 @@ enum admission {
 	ADMIT_GATE, /* make the stream wait for chunk ret->chunk, then launch */
 };
 
+/* A stretch of work of several streams that is timed: an event before the launch it begins with, and after that it ends with. */
+enum stretch { STRETCH_GOES_ON, STRETCH_BEGINS, STRETCH_ENDS };
+
 struct admit_result {
 	uint64_t until_ns;
 	uint32_t chunk;
 	unsigned wake; /* slot + 1 of a process whose turn_futex to wake, or 0 */
 	int kick;      /* wake our own service thread: it has a turn to take for us */
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
-	int dry;       /* ADMIT_GO: nothing of ours was on the device before */
+	enum stretch stretch;
+	int dry; /* ADMIT_GO: nothing of ours was on the device before */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
@@ -160,12 +165,34 @@ static inline uint64_t sched_scaled(const struct sched *sched, uint64_t ns)
 	return ns * atomic_load_explicit(&sched->scale, memory_order_relaxed) / SCHED_ONE;
 }
 
+/* A launch goes to the stream of the one before, or to another. Hints: no lock. */
+static inline void sched_same_stream(struct sched *sched)
+{
+	uint32_t many = atomic_load_explicit(&sched->many_streams, memory_order_relaxed);
+	uint32_t several = atomic_load_explicit(&sched->several, memory_order_relaxed);
+
+	if (many)
+		atomic_store_explicit(&sched->many_streams, many - 1, memory_order_relaxed);
+	if (several)
+		atomic_store_explicit(&sched->several, several - 1, memory_order_relaxed);
+	if (several == 1)
+		atomic_store_explicit(&sched->scale, SCHED_ONE, memory_order_relaxed);
+}
+
+static inline void sched_other_stream(struct sched *sched)
+{
+	if (atomic_load_explicit(&sched->many_streams, memory_order_relaxed))
+		atomic_store_explicit(&sched->several, SCHED_MANY, memory_order_relaxed);
+	atomic_store_explicit(&sched->many_streams, SCHED_MANY, memory_order_relaxed);
+}
+
 /* 1 when a launch may go at once, which is then charged; 0: nothing has happened. */
 static inline int sched_goes(struct sched *sched, uint64_t cost_ns)
 {
 	uint64_t pending = atomic_load_explicit(&sched->pending, memory_order_relaxed);
 
-	if ((pending & SCHED_NS_MASK) + cost_ns >= SCHED_FLUSH_NS ||
+	if ((pending & SCHED_NS_MASK) + cost_ns >=
+		    atomic_load_explicit(&sched->flush_ns, memory_order_relaxed) ||
 	    atomic_load_explicit(sched->owner, memory_order_relaxed) !=
 		    atomic_load_explicit(&sched->flowing, memory_order_relaxed))
 		return 0;
@@ -181,7 +208,8 @@ static inline int sched_flows(struct sched *sched, uint64_t cost_ns)
 	uint64_t pending =
 		atomic_fetch_add_explicit(&sched->pending, add, memory_order_relaxed) + add;
 
-	return (pending & SCHED_NS_MASK) < SCHED_FLUSH_NS &&
+	return (pending & SCHED_NS_MASK) <
+		       atomic_load_explicit(&sched->flush_ns, memory_order_relaxed) &&
 	       atomic_load_explicit(sched->owner, memory_order_relaxed) ==
 		       atomic_load_explicit(&sched->flowing, memory_order_relaxed);
 }
@@ -220,6 +248,9 @@ void sched_own_words(struct sched *sched);
  * run side by side, since nothing runs beside it.
  */
 int sched_times_alone(struct sched *sched, const struct cost *cost);
+
+/* What lies between the events of the last stretch that ended; 0 when they cannot be read, or the launch was not made. */
+void sched_stretch(struct sched *sched, uint64_t took_ns);
 
 /* A sample came back: corrects the account by delta_ns (as it takes on its own). */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

@@ -112,7 +112,7 @@ START_TEST(the_gaps_that_other_streams_fill_are_paid_for_once)
 	world_run(&w, 5 * SECOND);
 	world_reset(&w);
 	world_run(&w, 10 * SECOND);
-	within(100 * (double)p->launches / 10 / alone, cap_bp / 100.0 - 0.7, cap_bp / 100.0 + 0.7);
+	within(100 * (double)p->launches / 10 / alone, cap_bp / 100.0 - 1, cap_bp / 100.0 + 1);
 }
 END_TEST
 

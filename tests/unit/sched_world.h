@@ -33,6 +33,7 @@ struct kernel {
 	struct cost *timed; /* a sample of this kind, charged_ns so far; NULL = not timed */
 	uint64_t charged_ns;
 	struct company company; /* as in hooks/sample.h */
+	enum stretch stretch;	/* an event before it, or after it */
 	int held;		/* the host waits for it */
 };
 
@@ -76,10 +77,12 @@ struct process_model {
 	int flows;   /* and may go at once */
 	int thought; /* the pause before this burst is over */
 	uint64_t cost, scaled;
-	struct cost *timed; /* the launch being admitted is to be timed */
-	int blocked;	    /* made to wait for cap or turn */
-	int holding;	    /* the host waits for the last timed one */
-	int dry;	    /* and nothing was on the device before */
+	struct cost *timed;	/* the launch being admitted is to be timed */
+	int blocked;		/* made to wait for cap or turn */
+	int holding;		/* the host waits for the last timed one */
+	int dry;		/* and nothing was on the device before */
+	enum stretch stretch;	/* begins or ends with it, */
+	uint64_t stretch_began; /* and began then */
 	uint64_t unknown_since;
 	/* Results. */
 	uint64_t busy_ns, launches, waited_ns, asked_at, looks; /* of the service thread */

@@ -206,6 +206,8 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
 	if (k->timed)
 		sample_back(p, k, now);
+	if (k->stretch == STRETCH_ENDS)
+		sched_stretch(&p->sched, now - p->stretch_began);
 	if (k->held && p->holding) {
 		if (p->host_at < STOPPED)
 			p->host_at = now + SYNC_NS;
@@ -233,8 +235,11 @@ static void pairs_begin(const struct world *w, struct process_model *p)
 	for (unsigned i = 0; i < WORLD_STREAMS; i++) {
 		struct kernel *k = head_of(p, i);
 
-		if (k && !k->began)
-			k->began = w->now;
+		if (!k || k->began)
+			continue;
+		k->began = w->now;
+		if (k->stretch == STRETCH_BEGINS)
+			p->stretch_began = w->now;
 	}
 }
 
@@ -324,11 +329,14 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 				.chunk = chunk,
 				.mark = mark,
 				.timed = p->timed,
+				.stretch = p->stretch,
 				.charged_ns = p->cost,
 				.company = alone && !chunk ? sched_company(&p->sched, w->now)
 							   : (struct company){0}};
 	if (p->timed)
 		p->samples_due++;
+	if (p->timed && p->stretch == STRETCH_BEGINS)
+		sched_stretch(&p->sched, 0);
 	p->waited_ns += w->now - p->asked_at;
 	p->launches++;
 	p->in_burst++;
@@ -392,6 +400,7 @@ static int charge(struct world *w, struct process_model *p)
 		p->slower_ns = p->launch_ns * p->jitter * (p->dice >> 16 & 1023) / 102400;
 	}
 	atomic_store(&p->sched.many_streams, p->streams > 1 ? SCHED_MANY : 0);
+	atomic_store(&p->sched.several, p->streams > 1 ? SCHED_MANY : 0);
 	p->cost = cost_launch(cost, &sample);
 	p->timed = sample ? cost : NULL;
 	p->charged = 1;
@@ -429,6 +438,7 @@ static void host_step(struct world *w, struct process_model *p)
 		return;
 	}
 	p->dry = 0;
+	p->stretch = STRETCH_GOES_ON;
 	if (p->flows) {
 		push(w, p, 0, 0);
 		return;
@@ -438,6 +448,12 @@ static void host_step(struct world *w, struct process_model *p)
 			    can_gate(p, costs_find(&p->sched.costs, 77 + kind)), &r)) {
 	case ADMIT_GO:
 		p->dry = r.dry;
+		if (!p->timed && p->dry && p->streams > 1) {
+			struct cost *cost = costs_find(&p->sched.costs, 77 + kind);
+
+			p->timed = cost_is_put_off(cost) ? cost : NULL;
+		}
+		p->stretch = r.stretch;
 		push(w, p, 0, r.mark);
 		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;

@@ -56,6 +56,8 @@ def run(bench, entry):
         for way in ("native", "cuota", "mps", "peer"):
             if not bench.way(way) or (way == "peer" and not caps_only):
                 continue
+            if bench.quick and way == "mps" and not caps_only:
+                continue
             if not bench.time_left(seconds + 2):
                 entry.skip(f"{way}: {case}", "out of time")
                 continue
