@@ -145,8 +145,8 @@ def measure(bench, entry, stage, names, pairs, seconds):
             entry.skip(" + ".join(pair), "one of them did not run alone")
             continue
         for way in ("native", "cuota", "mps"):
-            # Programs are kept alive for two ways only; MPS gets the pairs of kernels.
-            if not bench.way(way) or not stage.can(way, pair):
+            # Programs are kept alive for two ways only; MPS gets two of a kind of kernel.
+            if not bench.way(way) or not stage.can(way, pair) or (way == "mps" and pair[0] != pair[1]):
                 continue
             if not bench.time_left(seconds + 2):
                 entry.skip(f"{way}: " + " + ".join(pair), "out of time")

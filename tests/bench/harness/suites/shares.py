@@ -15,7 +15,7 @@ from ..ways import Quota
 ABOUT = "share accuracy of one process under a cap (IS-003, IS-007)"
 BUDGET = (430, 75, 30)
 
-LENGTHS_US = (10, 66, 570, 5600, 56000)
+LENGTHS_US = (66, 570, 10, 5600, 56000)
 MODES = ("wait", "queue", "graph", "streams")
 CAPS = (5, 10, 25, 50, 75, 90, 95)
 COMPARED_CAPS = (10, 25, 50, 75, 90)
@@ -133,7 +133,7 @@ def run(bench, entry):
     lengths = chosen(options.us, bench.pick(LENGTHS_US, (66, 570), (570,)))
     modes = chosen(options.modes, bench.pick(MODES, ("wait", "queue"), ("wait", "queue")))
     caps = chosen(options.caps, bench.pick(CAPS, (10, 50, 90), (25, 60)))
-    base = bench.seconds(1.5, 1.2, 1.5)
+    base = bench.seconds(1.2, 1.2, 1.5)
     tolerance = POINTS_SIMULATED if bench.simulated else POINTS
     entry.set(tolerance_points=tolerance)
     if not (options.us or options.modes or options.caps):
