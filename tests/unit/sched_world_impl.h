@@ -323,7 +323,8 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 
 	if (p->timed && !alone && cost_sample_later(p->timed))
 		p->timed = NULL;
-	ck_assert_uint_lt(s->tail - s->head, WORLD_QUEUE);
+	if (s->tail - s->head >= WORLD_QUEUE)
+		ck_abort_msg("the queue is full");
 	s->queue[s->tail++ % WORLD_QUEUE] =
 		(struct kernel){.ns = length_of(p, &kind),
 				.chunk = chunk,
