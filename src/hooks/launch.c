@@ -101,7 +101,10 @@ static int admit(struct launching *l)
 /* With several streams the kernels of the others are in the pair, unless the device was idle before. */
 static int is_alone(const struct launching *l)
 {
-	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched, l->cost));
+	if (!many_streams(l))
+		return 1;
+	return l->dry && sched_times_alone(&l->launcher->sched, l->cost) &&
+	       real.cuStreamQuery(l->stream) != CUDA_ERROR_NOT_READY;
 }
 
 /* Not with one that is timed by itself: nothing would run beside it. */

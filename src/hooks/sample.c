@@ -185,7 +185,7 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 		rc = real.cuEventElapsedTime(&ms, sample->before, sample->after);
 	atomic_fetch_sub(&sampler->pending, 1);
 	if (rc == CUDA_SUCCESS) {
-		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS;
+		double ns = (double)ms * 1e6 - SAMPLE_EVENT_NS + SCHED_LAUNCH_NS;
 
 		sched_sampled(sched, sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns,
 			      &sample->company, clock_now_ns());

@@ -41,6 +41,11 @@ static int has_events(struct stretch_timer *timer)
 
 void stretch_begin(struct stretch_timer *timer, struct sched *sched, CUstream stream)
 {
+	/* Behind work of its own stream the event would come late, and the stretch seem short. */
+	if (real.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+		sched_stretch_late(sched);
+		return;
+	}
 	if (!take(timer, TIMER_FREE) && !take(timer, TIMER_BEGUN)) {
 		sched_stretch(sched, 0);
 		return;

@@ -42,7 +42,7 @@ static void set_pace(struct sched *sched, uint32_t cap, uint64_t now_ns)
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns)
 {
 	uint32_t cap = cap_of(sched);
-	uint64_t until;
+	uint64_t until, worked_ns = busy_ns;
 
 	STORE(&sched->last_flush_ns, now_ns);
 	if (launches) {
@@ -53,8 +53,11 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 	}
 	if (!busy_ns)
 		return;
-	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, busy_ns, memory_order_relaxed);
-	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, busy_ns, memory_order_relaxed);
+	/* The meter leaves the gaps between kernels out, as profilers do; those that several streams fill are no gaps. */
+	if (!LOAD(&sched->several))
+		worked_ns -= launches * SCHED_LAUNCH_NS;
+	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, worked_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, worked_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->demand.paid_ns, busy_ns, memory_order_relaxed);
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
 	demand_works(sched, now_ns);

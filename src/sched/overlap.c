@@ -14,7 +14,7 @@
 #define LEAST_SCALE  (SCHED_ONE / 32)
 #define SIDE_BY_SIDE (SCHED_ONE / 100 * 99)
 #define ALONE_GAP    16
-#define FOLLOW	     4	/* up by a quarter of what a stretch says, down by half; */
+#define FOLLOW	     4	/* a quarter of what a stretch says, */
 #define MOST_UP	     10 /* percent: who has gaps seems to take longer */
 
 enum { STRETCH_NONE, STRETCH_BEGUN, STRETCH_ENDED, STRETCH_VOID };
@@ -25,7 +25,7 @@ static uint32_t followed(uint32_t scale, uint64_t measured)
 	uint64_t most = scale + (uint64_t)scale * MOST_UP / 100;
 	uint64_t next = measured < most ? measured : most;
 
-	next = next < scale ? (scale + next) / 2 : ((FOLLOW - 1) * (uint64_t)scale + next) / FOLLOW;
+	next = ((FOLLOW - 1) * (uint64_t)scale + next) / FOLLOW;
 	if (next > SCHED_ONE)
 		return SCHED_ONE;
 	return next < LEAST_SCALE ? LEAST_SCALE : (uint32_t)next;
@@ -81,6 +81,14 @@ void sched_stretch(struct sched *sched, uint64_t took_ns)
 	/* Far from where it was: looked at again soon. */
 	if (after + before / 16 < before || after > before + before / 16)
 		STORE(&sched->probe_at_ns, 0);
+	sched->stretch_state = STRETCH_NONE;
+	sched_unlock(sched);
+}
+
+void sched_stretch_late(struct sched *sched)
+{
+	sched_lock(sched);
+	STORE(&sched->scale, followed(LOAD(&sched->scale), SCHED_ONE));
 	sched->stretch_state = STRETCH_NONE;
 	sched_unlock(sched);
 }

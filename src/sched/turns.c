@@ -176,6 +176,8 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 			return now_ns + TURN_QUANTUM_NS;
 		if (now_ns >= until + TURN_DRAIN_NS)
 			return 0;
+		/* Too early costs two more changes of context, a little late costs that little. */
+		busy_until += TURN_MARGIN_NS;
 		if (busy_until <= now_ns)
 			return LOAD(&sm->unsure) ? now_ns + TURN_POLL_NS : 0;
 		return busy_until < until + TURN_DRAIN_NS ? busy_until : until + TURN_DRAIN_NS;

@@ -60,7 +60,10 @@ def latencies(got):
 
 def beside_programs(bench, entry, seconds):
     """Inference beside training, both PyTorch: what a person would run."""
+    wanted = bench.options.programs.split(";") if bench.options.programs else PROGRAM_JOBS
     for job in PROGRAM_JOBS[: bench.pick(2, 0, 0)]:
+        if not any(job.startswith(w) for w in wanted):
+            continue
         if not bench.time_left(25 + seconds * (2 + len(WAYS))):
             entry.skip(job, "out of time")
             continue
@@ -112,7 +115,8 @@ def program_latencies(got):
 
 def run(bench, entry):
     seconds = bench.seconds(2.5, 2, 1.5)
-    beside_kernels(bench, entry, seconds)
+    if not bench.options.programs:
+        beside_kernels(bench, entry, seconds)
     if not bench.simulated and workloads.has_module("torch"):
         beside_programs(bench, entry, seconds)
     judge(entry)
