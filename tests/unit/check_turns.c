@@ -182,8 +182,9 @@ START_TEST(past_its_lease_the_next_waits_for_what_is_queued)
 	busy_until(0, START + 13 * MS);
 	takes(1, START);
 	ck_assert(!takes(1, START + 11 * MS));
-	ck_assert_uint_eq(look, START + 13 * MS);
-	ck_assert(takes(1, START + 13 * MS));
+	ck_assert_uint_eq(look, START + 13 * MS + TURN_MARGIN_NS);
+	ck_assert(!takes(1, START + 13 * MS));
+	ck_assert(takes(1, START + 13 * MS + TURN_MARGIN_NS));
 }
 END_TEST
 
@@ -470,8 +471,9 @@ START_TEST(who_takes_over_counts_from_when_the_contexts_have_changed)
 	turn_charge(&turns[0], MS);
 	busy_until(0, START + 13 * MS);
 	takes(1, START);
-	ck_assert(takes(1, START + 13 * MS));
-	ck_assert_uint_eq(atomic_load(&sm(1)->busy_until_ns), START + 13 * MS + TURN_SWITCH_NS);
+	ck_assert(takes(1, START + 13 * MS + TURN_MARGIN_NS));
+	ck_assert_uint_eq(atomic_load(&sm(1)->busy_until_ns),
+			  START + 13 * MS + TURN_MARGIN_NS + TURN_SWITCH_NS);
 }
 END_TEST
 
