@@ -88,7 +88,6 @@ static int admit(struct launching *l)
 			service_kick();
 		l->mark = result.mark;
 		l->dry = result.dry;
-		l->stretch = result.stretch;
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)
@@ -101,21 +100,7 @@ static int admit(struct launching *l)
 /* With several streams the kernels of the others are in the pair, unless the device was idle before. */
 static int is_alone(const struct launching *l)
 {
-	if (!many_streams(l))
-		return 1;
-	return l->dry && sched_times_alone(&l->launcher->sched, l->cost) &&
-	       real.cuStreamQuery(l->stream) != CUDA_ERROR_NOT_READY;
-}
-
-/* Not with one that is timed by itself: nothing would run beside it. */
-static void begin_stretch(struct launching *l)
-{
-	struct launcher *launcher = l->launcher;
-
-	if (l->sample)
-		stretch_drop(&launcher->stretch, &launcher->sched);
-	else
-		stretch_begin(&launcher->stretch, &launcher->sched, l->stream);
+	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched));
 }
 
 static int launch_slow(struct launching *l, int flows)
@@ -127,14 +112,10 @@ static int launch_slow(struct launching *l, int flows)
 	l->sample = NULL;
 	l->mark = 0;
 	l->dry = 0;
-	l->stretch = STRETCH_GOES_ON;
 	sample_collect(&launcher->sampler, &launcher->sched);
-	stretch_collect(&launcher->stretch, &launcher->sched);
 	/* After that the device may be idle, which only the admission tells: the moment to time one alone. */
 	if (wait_for_first_sample(l) || !flows)
 		gated = admit(l);
-	if (!l->want_sample && l->dry && many_streams(l))
-		l->want_sample = cost_is_put_off(l->cost);
 	alone = l->want_sample && is_alone(l);
 	if (l->want_sample && (alone || !cost_sample_later(l->cost))) {
 		l->sample =
@@ -145,11 +126,9 @@ static int launch_slow(struct launching *l, int flows)
 	}
 	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched))
 		l->mark = 0;
-	if (l->stretch == STRETCH_BEGINS)
-		begin_stretch(l);
 	capture_restore(mode);
 	errno = saved;
-	return l->sample || l->mark || l->stretch == STRETCH_ENDS;
+	return l->sample || l->mark;
 }
 
 /* One stream, or several? Many launches in a row on one, or waits for it, say that it is the only one. */
@@ -243,10 +222,6 @@ void launch_end(struct launching *l, CUresult rc)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
 	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->company.word)
 		hold(l);
-	if (l->stretch == STRETCH_ENDS && rc == CUDA_SUCCESS)
-		stretch_end(&l->launcher->stretch, &l->launcher->sched, l->stream);
-	else if (l->stretch == STRETCH_ENDS)
-		stretch_drop(&l->launcher->stretch, &l->launcher->sched);
 	if (l->mark && rc == CUDA_SUCCESS)
 		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
 	capture_restore(mode);

@@ -7,7 +7,6 @@
 #include "hooks/gate.h"
 #include "hooks/sample.h"
 #include "hooks/tenant.h"
-#include "hooks/stretch.h"
 #include "sched/sched.h"
 
 struct launcher {
@@ -15,7 +14,6 @@ struct launcher {
 	struct device_tenant *device;
 	struct gate gate;
 	struct sampler sampler;
-	struct stretch_timer stretch;
 };
 
 /* A thread waits for the device from now on: what it waits for is let go, by itself if that is right now. */

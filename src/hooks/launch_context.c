@@ -69,9 +69,6 @@ void launch_resume(CUcontext gone, int gone_device)
 			continue;
 		if (gone || i == gone_device)
 			forget_samples(&launcher->sampler, gone, i == gone_device);
-		if (launcher->stretch.context &&
-		    (i == gone_device || launcher->stretch.context == gone))
-			stretch_forget(&launcher->stretch, &launcher->sched);
 		gate_resume(&launcher->gate, &launcher->sched,
 			    i == gone_device || (gone && launcher->gate.context == gone));
 	}

@@ -55,7 +55,7 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 		return;
 	/* The meter leaves the gaps between kernels out, as profilers do; those that several streams fill are no gaps. */
 	if (!LOAD(&sched->several))
-		worked_ns -= launches * SCHED_LAUNCH_NS;
+		worked_ns -= launches * SCHED_GAP_NS;
 	atomic_fetch_add_explicit(&sched->group_sm->busy_ns, worked_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->slot_sm->busy_ns, worked_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sched->demand.paid_ns, busy_ns, memory_order_relaxed);
@@ -79,21 +79,6 @@ uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 
 	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
 	return pending & SCHED_NS_MASK;
-}
-
-void pay_flown(struct sched *sched, uint64_t cost_ns, uint64_t now_ns)
-{
-	uint64_t pending = LOAD(&sched->pending), own = cost_ns + (1ull << SCHED_NS_BITS);
-
-	/* Only the first time that it waits; and not what another thread has paid meanwhile. */
-	if ((pending & SCHED_NS_MASK) <= cost_ns || pending < own ||
-	    !atomic_compare_exchange_strong(&sched->pending, &pending, own))
-		return;
-	pending -= own;
-	sched_lock(sched);
-	sched->issued_ns += pending & SCHED_NS_MASK;
-	sched_unlock(sched);
-	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
 }
 
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
@@ -150,7 +135,6 @@ void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 	struct company company = sched_company(sched, now_ns);
 	int shared = then->word == 0 || then->word != company.word;
 	uint64_t mean = LOAD(&cost->mean_ns);
-	int first = !shared && !LOAD(&cost->clean);
 
 	/* An estimate says whether a cost has risen; that it has fallen only while none was ever measured alone. */
 	if (!shared && company.intruded_ns != then->intruded_ns) {
@@ -163,6 +147,4 @@ void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 			measured_ns = mean;
 	}
 	sched_correct(sched, cost_sampled(cost, measured_ns, charged_ns, shared), now_ns);
-	if (first && !shared)
-		overlap_learnt(sched, mean, LOAD(&cost->mean_ns));
 }

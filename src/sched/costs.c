@@ -112,8 +112,9 @@ static int64_t settle_guesses(struct cost *cost, uint64_t mean)
 static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean, uint32_t samples,
 			     int shared)
 {
-	/* A slice of another context inside the pair shows as a jump; believe it only when it stays. */
-	if (measured > mean * 2 + 20000) {
+	/* A slice of another context inside the pair shows as a jump; believe it only when it stays. Less than a slice is a
+	 * kind whose launches differ, as matrix products of one grid do: its mean is wanted. */
+	if (measured > mean * 2 + COST_SLICE_NS) {
 		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1u <
 		    OUTLIER_RUN)
 			return KEEP;
@@ -207,20 +208,12 @@ void cost_sample_failed(struct cost *cost)
 
 int cost_sample_later(struct cost *cost)
 {
-	uint32_t more = atomic_load_explicit(&cost->put_off, memory_order_relaxed) + 1u;
-
-	/* Where the truth is known, what the launches of other streams make of it tells nothing. */
-	if (more >= COST_PUT_OFF && atomic_load_explicit(&cost->clean, memory_order_relaxed))
-		more = COST_PUT_OFF - 1;
-	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) || more >= COST_PUT_OFF) {
+	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) ||
+	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1u >=
+		    COST_PUT_OFF) {
 		atomic_store_explicit(&cost->put_off, 0, memory_order_relaxed);
 		return 0;
 	}
-	atomic_store_explicit(&cost->put_off, (uint16_t)more, memory_order_relaxed);
+	atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
 	return 1;
-}
-
-int cost_is_put_off(struct cost *cost)
-{
-	return atomic_exchange_explicit(&cost->put_off, 0, memory_order_relaxed) != 0;
 }

@@ -22,7 +22,8 @@
 #define COST_STEADY_GAP 128u	 /* one in this many */
 #define COST_SURE	8u	 /* upper bounds after which their mean is taken for the truth */
 #define COST_EARLY	4u	 /* and each of the first few after the very first */
-#define COST_PUT_OFF	16u /* a sample that would say little is left out, this often in a row */
+#define COST_PUT_OFF	32u /* a sample that would say little is put off, this often in a row */
+#define COST_SLICE_NS	1000000u
 #define COST_RISEN	64u /* upper bounds above the mean in a row: it has risen */
 
 struct cost {
@@ -97,9 +98,6 @@ int64_t cost_sampled(struct cost *cost, uint64_t measured_ns, uint64_t charged_n
 
 /* A launch that is to be timed would give an upper bound only: 1 = put off, 0 = take that. */
 int cost_sample_later(struct cost *cost);
-
-/* A launch can be timed alone: 1 when one was put off, which this one makes up for. */
-int cost_is_put_off(struct cost *cost);
 
 /* A launch that was to be timed could not be: try again soon. */
 void cost_sample_failed(struct cost *cost);

@@ -61,6 +61,8 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 	last = sched->mark;
 	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
 		last--;
+	if (done != before)
+		overlap_seen(sched, sched->mark_ns[done % SCHED_MARKS], now_ns);
 	/* Sooner than predicted: what has not been seen is left, at most. */
 	left = opened - sched->mark_ns[done % SCHED_MARKS];
 	if ((done != before || (last == done && LOAD(&sm->unsure))) && until > now_ns + left)

@@ -34,8 +34,6 @@ uint32_t cap_of(const struct sched *sched);
 
 /* Pays `busy_ns` that goes to the device now. */
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns);
-/* Of what is pending, all but a launch of cost_ns that waits now. */
-void pay_flown(struct sched *sched, uint64_t cost_ns, uint64_t now_ns);
 uint64_t pay_pending(struct sched *sched, uint64_t now_ns);
 
 /* ---- flow.c: launches that flow ------------------------------------------------------------------------- */
@@ -62,8 +60,9 @@ int collects(const struct sched *sched);
 
 /* ---- sched.c --------------------------------------------------------------------------------------------- */
 
-/* Nothing of ours is on the device. */
+/* Nothing of ours is on the device; it begins with what comes now, at once or when it has changed contexts. */
 int is_idle(const struct sched *sched, uint64_t now_ns);
+void work_begins(struct sched *sched, uint64_t now_ns);
 
 /* ---- backlog.c: launches behind the gate -------------------------------------------------------------- */
 
@@ -100,13 +99,13 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns);
 
 /* ---- overlap.c: kernels of several streams that run side by side --------------------------------------- */
 
-/* A launch of own_ns goes to the device, which was idle before or not: does a stretch of work that is timed begin or end? */
-enum stretch overlap_step(struct sched *sched, int idle, uint64_t own_ns, uint64_t now_ns);
+/* From at_ns on the device works for what is handed over from now on. */
+void overlap_begin(struct sched *sched, uint64_t at_ns);
 
-/* A kind that had only been timed beside others was timed alone: what its launches are charged stays the same at first. */
-void overlap_learnt(struct sched *sched, uint64_t before_ns, uint64_t mean_ns);
+/* Work up to `seen_ns` is done. Under the lock. */
+void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns);
 
 /* 1 when a capped program should save up before it goes on, so that its streams can run together. */
-int overlap_wants_batch(struct sched *sched, uint64_t now_ns);
+int overlap_wants_batch(const struct sched *sched, uint64_t now_ns);
 
 #endif

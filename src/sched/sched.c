@@ -130,6 +130,15 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 	return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 }
 
+/* The device has nothing of ours, and begins with what comes now: at once, or when it has changed contexts. */
+void work_begins(struct sched *sched, uint64_t now_ns)
+{
+	uint64_t until = LOAD(&sched->slot_sm->busy_until_ns);
+
+	if (LOAD(&sched->several))
+		overlap_begin(sched, until > now_ns ? until : now_ns);
+}
+
 int is_idle(const struct sched *sched, uint64_t now_ns)
 {
 	return LOAD(&sched->slot_sm->busy_until_ns) <= now_ns && !LOAD(&sched->slot_sm->unsure);
@@ -182,7 +191,6 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		if (ret->until_ns) {
 			if (!LOAD(&sched->waiting))
 				flow_pauses(sched, now_ns, ret->until_ns);
-			pay_flown(sched, cost_ns, now_ns);
 			STORE(&sched->waiting, 1);
 			if (sched->use_turns && sched->closed_launches == 0) {
 				turn_forget(&sched->turns);
@@ -195,23 +203,16 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 		turn_resume(&sched->turns);
 		what = admit_turn(sched, cost_ns, now_ns, can_gate, ret);
 	}
-	if (what == ADMIT_WAIT)
-		pay_flown(sched, cost_ns, now_ns);
 	STORE(&sched->waiting, what == ADMIT_WAIT);
 	if (what == ADMIT_GO) {
 		uint64_t paid;
 
-		/* What flowed just before is on the device and not paid for. */
-		ret->dry = idle && !flows_along(sched) &&
-			   (LOAD(&sched->pending) & SCHED_NS_MASK) <= cost_ns;
+		ret->dry = idle && !flows_along(sched);
+		if (idle)
+			work_begins(sched, now_ns);
 		paid = pay_pending(sched, now_ns);
-		if (sched->use_turns) {
-			int marks = wants_marks(sched, cap);
-
-			ret->mark = marks_issue(sched, paid, lane, marks);
-			if (marks)
-				ret->stretch = overlap_step(sched, idle, cost_ns, now_ns);
-		}
+		if (sched->use_turns)
+			ret->mark = marks_issue(sched, paid, lane, wants_marks(sched, cap));
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}

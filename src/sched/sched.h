@@ -42,7 +42,9 @@
 #define SCHED_SYNC_LOOK_NS 1000000u /* and so much later when the program itself waits for it */
 #define SCHED_QUEUE_MAX	   600u /* launches behind closed gates: the driver queues about 1,000 */
 #define SCHED_LAUNCH_NS \
-	900u /* between two kernels of a stream: part of what a launch costs, not of what the meter shows (H200) */
+	900u /* from what a pair of events reads to the next kernel of the stream (H200): part of the cost, */
+#define SCHED_GAP_NS \
+	600u /* and of that, what no profiler counts as the kernel's: not of what the meter shows */
 #define SCHED_BATCH_NS 3000000u /* saved up before a capped group competes for a turn again */
 #define SCHED_MANY     64u
 #define SCHED_BATCH_AGE_NS \
@@ -52,7 +54,7 @@
 #define SCHED_BATCH_WORK_NS 1000000u /* or until they are so much work */
 #define SCHED_BATCH_MOST    400u     /* or so many */
 #define SCHED_ONE	    65536u
-#define SCHED_STRETCH_NS    2500000u /* a shorter stretch of work tells too little about its length */
+#define SCHED_SEEN_NS	    2500000u /* a shorter stretch of work tells too little about its length */
 #define SCHED_PROBE_NS \
 	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
 #define SCHED_PROBE_GAP_NS  2000000000u
@@ -115,10 +117,9 @@ struct sched {
 	uint64_t marked_ns;	  /* of it, up to the last mark */
 	uint64_t mark_ns[SCHED_MARKS];
 
-	/* Several streams: the stretch of work that is being timed (overlap.c). */
-	uint32_t stretch_state;
-	uint64_t stretch_from_ns, stretch_ns, stretch_word;
-	_Atomic uint64_t probe_at_ns;
+	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
+	uint64_t seen_at_ns, seen_ns;
+	uint32_t seen_percent;
 	_Atomic uint32_t alone_chances;
 
 	/* The burst under way, and what others were like (burst.c). */
@@ -142,17 +143,13 @@ enum admission {
 	ADMIT_GATE, /* make the stream wait for chunk ret->chunk, then launch */
 };
 
-/* A stretch of work of several streams that is timed: an event before the launch it begins with, and after that it ends with. */
-enum stretch { STRETCH_GOES_ON, STRETCH_BEGINS, STRETCH_ENDS };
-
 struct admit_result {
 	uint64_t until_ns;
 	uint32_t chunk;
 	unsigned wake; /* slot + 1 of a process whose turn_futex to wake, or 0 */
 	int kick;      /* wake our own service thread: it has a turn to take for us */
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
-	enum stretch stretch;
-	int dry; /* ADMIT_GO: nothing of ours was on the device before */
+	int dry;       /* ADMIT_GO: nothing of ours was on the device before */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
@@ -249,13 +246,7 @@ void sched_own_words(struct sched *sched);
  * 1 when a launch that can be timed alone should be: the host then waits for it. Seldom where kernels of several streams
  * run side by side, since nothing runs beside it.
  */
-int sched_times_alone(struct sched *sched, const struct cost *cost);
-
-/* What lies between the events of the last stretch that ended; 0 when they cannot be read, or the launch was not made. */
-void sched_stretch(struct sched *sched, uint64_t took_ns);
-
-/* A stretch was to begin on an idle device, and the device is busy: less was charged than what runs takes. */
-void sched_stretch_late(struct sched *sched);
+int sched_times_alone(struct sched *sched);
 
 /* A sample came back: corrects the account by delta_ns (as it takes on its own). */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

@@ -18,7 +18,7 @@ static void opened_all(struct sched *sched, uint64_t word, uint64_t now_ns, unsi
 static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 {
 	uint64_t word, look = 0, paid;
-	int all;
+	int all, idle = is_idle(sched, now_ns);
 	uint32_t cap = cap_of(sched);
 
 	if (cap) {
@@ -45,6 +45,8 @@ static uint64_t tick_gate(struct sched *sched, uint64_t now_ns, unsigned *ret_wa
 	}
 	if (turn_try(&sched->turns, now_ns, &word, &look, ret_wake) != TURN_HELD)
 		return look;
+	if (idle)
+		work_begins(sched, now_ns);
 	all = backlog_open(sched, now_ns, &paid);
 	pay(sched, paid, 0, now_ns);
 	if (all) {

@@ -33,7 +33,6 @@ struct kernel {
 	struct cost *timed; /* a sample of this kind, charged_ns so far; NULL = not timed */
 	uint64_t charged_ns;
 	struct company company; /* as in hooks/sample.h */
-	enum stretch stretch;	/* an event before it, or after it */
 	int held;		/* the host waits for it */
 };
 
@@ -52,8 +51,6 @@ struct process_model {
 	unsigned streams; /* launches go round them; 0 = one */
 	int polls;	  /* asks whether its kernels are done, where others wait in the driver */
 	int small;	  /* a kernel leaves room: those of several streams run side by side */
-	uint64_t
-		overlap_ns; /* of each kernel runs beside the end of another stream's: the launch is not seen */
 	uint64_t shapes
 		[WORLD_SHAPES]; /* lengths in turn, each a kind of its own; none = kernel_ns */
 	uint64_t launches_max;	/* ends after so many; 0 = never */
@@ -77,12 +74,10 @@ struct process_model {
 	int flows;   /* and may go at once */
 	int thought; /* the pause before this burst is over */
 	uint64_t cost, scaled;
-	struct cost *timed;	/* the launch being admitted is to be timed */
-	int blocked;		/* made to wait for cap or turn */
-	int holding;		/* the host waits for the last timed one */
-	int dry;		/* and nothing was on the device before */
-	enum stretch stretch;	/* begins or ends with it, */
-	uint64_t stretch_began; /* and began then */
+	struct cost *timed; /* the launch being admitted is to be timed */
+	int blocked;	    /* made to wait for cap or turn */
+	int holding;	    /* the host waits for the last timed one */
+	int dry;	    /* and nothing was on the device before */
 	uint64_t unknown_since;
 	/* Results. */
 	uint64_t busy_ns, launches, waited_ns, asked_at, looks; /* of the service thread */

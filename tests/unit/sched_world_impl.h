@@ -206,14 +206,10 @@ static void let_go(struct world *w, struct process_model *p, uint64_t now)
 static void kernel_done(struct world *w, struct process_model *p, struct kernel *k, unsigned stream,
 			uint64_t now)
 {
-	unsigned next;
-
 	if (k->mark)
 		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
 	if (k->timed)
 		sample_back(p, k, now);
-	if (k->stretch == STRETCH_ENDS)
-		sched_stretch(&p->sched, now - p->stretch_began);
 	if (k->held && p->holding) {
 		if (p->host_at < STOPPED)
 			p->host_at = now + SYNC_NS;
@@ -221,9 +217,6 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 	}
 	p->stream[stream].head++;
 	p->at = (stream + 1) % WORLD_STREAMS;
-	k = next_kernel(p, &next);
-	if (k && next != stream && !k->ran) /* it began beside the end of this one */
-		k->ns -= p->overlap_ns;
 	p->finished++;
 	if (p->done_at && now - p->done_at > p->pause_ns)
 		p->pause_ns = now - p->done_at;
@@ -244,8 +237,6 @@ static void pairs_begin(const struct world *w, struct process_model *p)
 		if (!k || k->began)
 			continue;
 		k->began = w->now;
-		if (k->stretch == STRETCH_BEGINS)
-			p->stretch_began = w->now;
 	}
 }
 
@@ -323,8 +314,7 @@ static void begin_sync(struct world *w, struct process_model *p)
 static void push(struct world *w, struct process_model *p, uint32_t chunk, uint32_t mark)
 {
 	struct stream_model *s = &p->stream[p->streams ? launched(p) % p->streams : 0];
-	int alone =
-		p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched, p->timed));
+	int alone = p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched));
 	unsigned kind;
 
 	if (p->timed && !alone && cost_sample_later(p->timed))
@@ -336,14 +326,11 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 				.chunk = chunk,
 				.mark = mark,
 				.timed = p->timed,
-				.stretch = p->stretch,
 				.charged_ns = p->cost,
 				.company = alone && !chunk ? sched_company(&p->sched, w->now)
 							   : (struct company){0}};
 	if (p->timed)
 		p->samples_due++;
-	if (p->timed && p->stretch == STRETCH_BEGINS)
-		sched_stretch(&p->sched, 0);
 	p->waited_ns += w->now - p->asked_at;
 	p->launches++;
 	p->in_burst++;
@@ -445,7 +432,6 @@ static void host_step(struct world *w, struct process_model *p)
 		return;
 	}
 	p->dry = 0;
-	p->stretch = STRETCH_GOES_ON;
 	if (p->flows) {
 		push(w, p, 0, 0);
 		return;
@@ -455,12 +441,6 @@ static void host_step(struct world *w, struct process_model *p)
 			    can_gate(p, costs_find(&p->sched.costs, 77 + kind)), &r)) {
 	case ADMIT_GO:
 		p->dry = r.dry;
-		if (!p->timed && p->dry && p->streams > 1) {
-			struct cost *cost = costs_find(&p->sched.costs, 77 + kind);
-
-			p->timed = cost_is_put_off(cost) ? cost : NULL;
-		}
-		p->stretch = r.stretch;
 		push(w, p, 0, r.mark);
 		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
