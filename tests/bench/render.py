@@ -23,8 +23,8 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def compares(entry):
-    """Whether another library was measured beside."""
-    return any("peer" in (row.get("way"), row.get("limiter")) for row in entry["rows"])
+    """Whether another library or MPS was measured beside."""
+    return any({"peer", "mps"} & {row.get("way"), row.get("limiter")} for row in entry["rows"])
 
 
 def load(paths):
