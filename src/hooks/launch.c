@@ -145,16 +145,6 @@ static void note_stream(struct sched *sched, CUstream stream)
 		sched_other_stream(sched);
 }
 
-/* The next ones of this kind may take the short way: what they cost is known, and so is their kernel's frame. */
-static void note_plain(struct cost *cost, uint64_t key, const void *function)
-{
-	if (!atomic_load_explicit(&cost->plain, memory_order_relaxed) &&
-	    atomic_load_explicit(&cost->key, memory_order_relaxed) == key &&
-	    atomic_load_explicit(&cost->sure, memory_order_relaxed) &&
-	    local_memory_is_known((CUfunction)(uintptr_t)function))
-		atomic_store_explicit(&cost->plain, 1, memory_order_relaxed);
-}
-
 int launch_begin(struct launching *l, const void *function, uint64_t key, CUstream stream,
 		 int per_thread)
 {
@@ -173,7 +163,10 @@ int launch_begin(struct launching *l, const void *function, uint64_t key, CUstre
 	sched = &l->launcher->sched;
 	note_stream(sched, l->stream);
 	l->cost = costs_find(&sched->costs, key);
-	note_plain(l->cost, key, function);
+	/* What it costs must be known, and so must its kernel's frame; graphs: launch_calls.c. */
+	if (cost_may_be_plain(l->cost, key) &&
+	    local_memory_is_known((CUfunction)(uintptr_t)function))
+		atomic_store_explicit(&l->cost->plain, 1, memory_order_relaxed);
 	l->cost_ns = cost_launch(l->cost, &l->want_sample);
 	l->charged_ns = sched_scaled(sched, l->cost_ns);
 	flows = sched_flows(sched, l->charged_ns);

@@ -253,16 +253,6 @@ CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
 
 static const struct shape whole;
 
-/* The next launches of this graph may take the short way when what it costs is known: its kernels' frames were looked at
- * when it was instantiated. The last entry of a full table is of many kinds. */
-static void note_plain(struct cost *cost, uint64_t key)
-{
-	if (!atomic_load_explicit(&cost->plain, memory_order_relaxed) &&
-	    atomic_load_explicit(&cost->sure, memory_order_relaxed) &&
-	    atomic_load_explicit(&cost->key, memory_order_relaxed) == key)
-		atomic_store_explicit(&cost->plain, 1, memory_order_relaxed);
-}
-
 static CUresult graph_kernels(CUgraphExec exec, CUstream stream, graph_call *call, int per_thread)
 {
 	struct launching l = {.cost = NULL};
@@ -270,8 +260,9 @@ static CUresult graph_kernels(CUgraphExec exec, CUstream stream, graph_call *cal
 	int begun = launch_begin(&l, exec, key, stream, per_thread);
 	CUresult rc;
 
-	if (l.cost)
-		note_plain(l.cost, key);
+	/* Its kernels' frames were looked at when it was instantiated. */
+	if (l.cost && cost_may_be_plain(l.cost, key))
+		atomic_store_explicit(&l.cost->plain, 1, memory_order_relaxed);
 	rc = call(exec, stream);
 	if (begun)
 		launch_end(&l, rc);

@@ -11,23 +11,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/spin.h"
 #include "ledger/live.h"
 #include "ledger/map.h"
 #include "ledger/protocol.h"
 
 /* Far beyond honest contention: a total that never holds still this long is being tampered with. */
 #define SWAP_TRIES 1000000u
-
-void member_lock(struct member *member)
-{
-	nap_lock(&member->lock);
-}
-
-void member_unlock(struct member *member)
-{
-	nap_unlock(&member->lock);
-}
 
 int member_is_ours(const struct member *member)
 {
@@ -203,7 +192,7 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 	uint64_t from, own, process, group;
 	int code = -ENOMEM;
 
-	nap_lock(&member->lock);
+	member_lock(member);
 	from = relaxed(&member->private_bytes);
 	own = relaxed(&member->cap_bytes);
 	process = relaxed(&member->process_cap_bytes);
@@ -214,7 +203,7 @@ static int try_charge(struct member *member, enum charge_kind kind, uint64_t byt
 		if (from + bytes <= own && others <= group)
 			code = move_bytes(member, kind, from, from + bytes, group - others);
 	}
-	nap_unlock(&member->lock);
+	member_unlock(member);
 	return code;
 }
 
@@ -232,14 +221,14 @@ int ledger_charge_far(struct member *member, enum charge_kind kind, uint64_t byt
 	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS ||
 	    bytes > GRANULES_MAX * GRANULE_BYTES || member_limits_moved(member))
 		return -EAGAIN;
-	nap_lock(&member->lock);
+	member_lock(member);
 	to = relaxed(&member->private_bytes) + bytes;
 	cap = member_group_cap(member);
 	if (!atomic_load_explicit(&member->lost, memory_order_relaxed) && leaves(to, spare, cap) &&
 	    leaves(to, spare, relaxed(&member->process_cap_bytes)) &&
 	    move_bytes(member, kind, to - bytes, to, cap - spare) == 0)
 		code = 0;
-	nap_unlock(&member->lock);
+	member_unlock(member);
 	return code;
 }
 
@@ -279,12 +268,12 @@ void ledger_charge_forced(struct member *member, enum charge_kind kind, uint64_t
 
 	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS)
 		return;
-	nap_lock(&member->lock);
+	member_lock(member);
 	from = relaxed(&member->private_bytes);
 	if (bytes <= GRANULES_MAX * GRANULE_BYTES - from &&
 	    move_bytes(member, kind, from, from + bytes, UINT64_MAX) != 0)
 		member_lose(member, "the group's total is full");
-	nap_unlock(&member->lock);
+	member_unlock(member);
 }
 
 void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
@@ -293,7 +282,7 @@ void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
 
 	if (!member_is_here(member) || (unsigned)kind >= CHARGE_KINDS)
 		return;
-	nap_lock(&member->lock);
+	member_lock(member);
 	from = relaxed(&member->private_bytes);
 	held = member->kind_bytes[kind];
 	if (bytes > held) {
@@ -306,5 +295,5 @@ void ledger_refund(struct member *member, enum charge_kind kind, uint64_t bytes)
 		bytes = held;
 	}
 	move_bytes(member, kind, from, from - bytes, UINT64_MAX);
-	nap_unlock(&member->lock);
+	member_unlock(member);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/spin.h"
 #include "ledger/ledger.h"
 
 #define GRANULES_MAX ((1ull << TOTAL_GRANULE_BITS) - 1)
@@ -189,8 +190,15 @@ void refusal_fill(const struct member *member, enum refusal_why why, uint64_t as
 /* Recomputes the effective caps of a member from its quotas and the ledger. */
 void member_recompute(struct member *member);
 
-void member_lock(struct member *member);
-void member_unlock(struct member *member);
+static inline void member_lock(struct member *member)
+{
+	nap_lock(&member->lock);
+}
+
+static inline void member_unlock(struct member *member)
+{
+	nap_unlock(&member->lock);
+}
 
 /* Marks the member lost and says so once. */
 void member_lose(struct member *member, const char *why);

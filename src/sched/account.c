@@ -29,9 +29,9 @@ static void charge_clocks(const struct sched *sched, int64_t busy_ns)
 }
 
 /* How much may be charged before the next look: little where others wait for the device or the cap may hold it back. */
-static void set_pace(struct sched *sched, uint32_t cap, uint64_t now_ns)
+static void set_pace(struct sched *sched, uint32_t cap, int shared, uint64_t now_ns)
 {
-	int free = !LOAD(&sched->demand.others) && !sched_is_shared(sched);
+	int free = !LOAD(&sched->demand.others) && !shared;
 
 	if (free && cap)
 		free = bucket_has(&sched->group_sm->tat_ns, now_ns, cap, BUCKET_BURST_NS / 2);
@@ -43,6 +43,7 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 {
 	uint32_t cap = cap_of(sched);
 	uint64_t until, worked_ns = busy_ns;
+	int shared;
 
 	STORE(&sched->last_flush_ns, now_ns);
 	if (launches) {
@@ -62,11 +63,12 @@ void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_
 	STORE(&sched->group_sm->last_busy_ns, now_ns);
 	demand_works(sched, now_ns);
 	STORE(&sched->slot_sm->paid_ns, now_ns);
+	shared = sched_is_shared(sched);
 	if (cap)
 		bucket_charge(&sched->group_sm->tat_ns, now_ns, (int64_t)busy_ns, cap,
-			      sched_is_shared(sched) ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
+			      shared ? BUCKET_BURST_SHARED_NS : BUCKET_BURST_NS);
 	charge_clocks(sched, (int64_t)busy_ns);
-	set_pace(sched, cap, now_ns);
+	set_pace(sched, cap, shared, now_ns);
 	until = LOAD(&sched->slot_sm->busy_until_ns);
 	STORE(&sched->slot_sm->busy_until_ns, (until > now_ns ? until : now_ns) + busy_ns);
 	if (LOAD(&sched->flowing) != NOT_FLOWING)

@@ -12,9 +12,9 @@
 /* Under the lock. */
 void burst_launch(struct sched *sched, uint64_t now_ns)
 {
-	if (sched->burst_began_ns)
+	if (LOAD(&sched->burst_began_ns))
 		return;
-	sched->burst_began_ns = now_ns;
+	STORE(&sched->burst_began_ns, now_ns);
 	sched->burst_issued_ns = sched->issued_ns;
 }
 
@@ -22,8 +22,11 @@ void burst_waits(struct sched *sched, uint64_t now_ns)
 {
 	uint64_t began, wall, work;
 
+	/* Most who wait never stood behind a gate. */
+	if (!LOAD(&sched->burst_began_ns))
+		return;
 	sched_lock(sched);
-	began = sched->burst_began_ns;
+	began = LOAD(&sched->burst_began_ns);
 	if (began && now_ns > began) {
 		wall = now_ns - began;
 		work = sched->issued_ns - sched->burst_issued_ns;
@@ -34,7 +37,7 @@ void burst_waits(struct sched *sched, uint64_t now_ns)
 		sched->burst_wall_ns = (sched->burst_wall_ns * (FOLLOW - 1) + wall) / FOLLOW;
 		sched->burst_work_ns = (sched->burst_work_ns * (FOLLOW - 1) + work) / FOLLOW;
 	}
-	sched->burst_began_ns = 0;
+	STORE(&sched->burst_began_ns, 0);
 	sched_unlock(sched);
 }
 
@@ -46,8 +49,8 @@ uint64_t burst_ask_at(struct sched *sched)
 		return at;
 	sched_lock(sched);
 	early = sched->burst_work_ns + PREPARE_NS;
-	if (sched->burst_began_ns && sched->burst_wall_ns)
-		at = sched->burst_began_ns +
+	if (LOAD(&sched->burst_began_ns) && sched->burst_wall_ns)
+		at = LOAD(&sched->burst_began_ns) +
 		     (sched->burst_wall_ns > early ? sched->burst_wall_ns - early : 0);
 	sched_unlock(sched);
 	return at;

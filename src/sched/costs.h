@@ -23,8 +23,8 @@
 #define COST_SURE	8u	 /* upper bounds after which their mean is taken for the truth */
 #define COST_EARLY	4u	 /* and each of the first few after the very first */
 #define COST_PUT_OFF	32u /* a sample that would say little is put off, this often in a row */
-#define COST_SLICE_NS	1000000u
-#define COST_RISEN	64u /* upper bounds above the mean in a row: it has risen */
+#define COST_SLICE_NS	1000000u /* what another context takes inside a pair, at least */
+#define COST_RISEN	64u	 /* upper bounds above the mean in a row: it has risen */
 
 struct cost {
 	_Alignas(64) _Atomic uint64_t key; /* 0 = free */
@@ -85,6 +85,14 @@ static inline int cost_is_unknown(const struct cost *cost)
 static inline int cost_is_vague(const struct cost *cost)
 {
 	return !atomic_load_explicit(&cost->sure, memory_order_relaxed);
+}
+
+/* 1 when the next launches of this kind could take the short way and do not yet. The last entry of a full table is of many. */
+static inline int cost_may_be_plain(const struct cost *cost, uint64_t key)
+{
+	return !atomic_load_explicit(&cost->plain, memory_order_relaxed) &&
+	       atomic_load_explicit(&cost->sure, memory_order_relaxed) &&
+	       atomic_load_explicit(&cost->key, memory_order_relaxed) == key;
 }
 
 /* What to charge for one launch now. Cheap: a load and a decrement. *ret_sample = 1 when it should be timed. */

@@ -43,6 +43,7 @@ void begin_flow(struct sched *sched, uint64_t word, uint64_t now_ns);
 
 /* From now on, but others may be on the device as well: nothing is learnt about the program. */
 void flow_along(struct sched *sched, uint64_t word);
+/* Its cap holds it back until then. */
 void flow_pauses(struct sched *sched, uint64_t now_ns, uint64_t until_ns);
 void end_flow(struct sched *sched, uint64_t now_ns);
 int flows_along(const struct sched *sched);

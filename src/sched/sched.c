@@ -141,7 +141,7 @@ void work_begins(struct sched *sched, uint64_t now_ns)
 
 int is_idle(const struct sched *sched, uint64_t now_ns)
 {
-	return LOAD(&sched->slot_sm->busy_until_ns) <= now_ns && !LOAD(&sched->slot_sm->unsure);
+	return sched_done_by(sched, now_ns) && !LOAD(&sched->slot_sm->unsure);
 }
 
 /* Others compete, or a cap has to know what several streams take together. */

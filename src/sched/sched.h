@@ -123,7 +123,8 @@ struct sched {
 	_Atomic uint32_t alone_chances;
 
 	/* The burst under way, and what others were like (burst.c). */
-	uint64_t burst_began_ns, burst_issued_ns, burst_wall_ns, burst_work_ns;
+	_Atomic uint64_t burst_began_ns; /* 0: none */
+	uint64_t burst_issued_ns, burst_wall_ns, burst_work_ns;
 	_Atomic uint32_t
 		burst_runs; /* the turn was asked for ahead of the wait, and is kept until then */
 

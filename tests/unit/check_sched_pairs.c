@@ -6,18 +6,9 @@
 #include <stdio.h>
 
 #include "sched/private.h"
-#include "sched_world.h"
+#include "sched_help.h"
 
-#define MODEL_IMPLEMENTATION
-#include "sched_world_impl.h"
-
-#define SECOND NS_PER_S
-
-static const struct program {
-	const char *name;
-	uint64_t kernel_ns, launch_ns, think_ns;
-	unsigned burst, depth;
-} programs[] = {
+static const struct program programs[] = {
 	{"94 us, wait each", 94000, 4000, 4000, 1, 0},
 	{"20 x 10 us, wait", 10000, 4000, 4000, 20, 0},
 	{"0.57 ms, wait each", 570000, 4000, 4000, 1, 0},
@@ -30,21 +21,10 @@ static const struct program {
 };
 #define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
 
-static void become(struct process_model *p, const struct program *program)
-{
-	p->kernel_ns = program->kernel_ns;
-	p->launch_ns = program->launch_ns;
-	p->think_ns = program->think_ns;
-	p->burst = program->burst;
-	p->depth = program->depth;
-}
-
 /* Kernels a second of each, over three seconds; the second may be absent. */
 static void rates(const struct program *a, const struct program *b, enum sched_mode mode,
 		  double ret[2])
 {
-	static struct world w;
-
 	world_begin(&w);
 	become(world_add(&w, "a", 0, 100, PRIORITY_NORMAL, mode), a);
 	if (b)
@@ -88,8 +68,6 @@ START_TEST(a_loop_that_polls_gets_what_the_drivers_slicing_gives)
 	double got[2];
 
 	for (int turns = 0; turns < 2; turns++) {
-		static struct world w;
-
 		world_begin(&w);
 		for (int i = 0; i < 2; i++) {
 			struct process_model *p =
@@ -112,7 +90,6 @@ END_TEST
 
 START_TEST(collected_launches_are_run_when_they_are_waited_for_many_old_or_the_last_for_now)
 {
-	static struct world w;
 	struct sched *sched;
 	uint64_t now = 10 * SECOND;
 
@@ -143,8 +120,6 @@ START_TEST(collected_launches_are_run_when_they_are_waited_for_many_old_or_the_l
 END_TEST
 
 /* ---- who is light, and when there are no turns ------------------------------------------------------- */
-
-static struct world w;
 
 static struct process_model *run_pair(const char *a, const char *b, uint64_t ns)
 {

@@ -21,11 +21,7 @@ static double p99_ms(struct process_model *p)
 	return (double)p->burst_ns[n * 99 / 100] / 1e6;
 }
 
-static const struct job {
-	const char *name;
-	uint64_t kernel_ns, launch_ns, think_ns;
-	unsigned burst, depth;
-} jobs[] = {
+static const struct program jobs[] = {
 	{"training large", 32000, 54000, 100000, 300, 0},
 	{"training xl", 100000, 30000, 100000, 300, 0},
 	{"dense training", 100000, 5000, 100000, 300, 0},
@@ -34,28 +30,13 @@ static const struct job {
 static const uint64_t service_kernel_ns[] = {5000, 15000};
 static const unsigned jitters[] = {0, 40};
 
-static struct process_model *add_job(const struct job *job, enum quota_priority priority,
-				     enum sched_mode mode)
-{
-	struct process_model *p = world_add(&w, "job", 0, 100, priority, mode);
-
-	p->kernel_ns = job->kernel_ns;
-	p->launch_ns = job->launch_ns;
-	p->think_ns = job->think_ns;
-	p->burst = job->burst;
-	p->depth = job->depth;
-	return p;
-}
-
 static struct process_model *add_service(uint64_t kernel_ns, unsigned jitter,
 					 enum quota_priority priority, enum sched_mode mode)
 {
+	const struct program requests = {"service", kernel_ns, 27000, 3100000, 70, 0};
 	struct process_model *p = world_add(&w, "service", 0, 100, priority, mode);
 
-	p->kernel_ns = kernel_ns;
-	p->launch_ns = 27000;
-	p->think_ns = 3100000;
-	p->burst = 70;
+	become(p, &requests);
 	p->jitter = jitter;
 	return p;
 }
@@ -65,7 +46,7 @@ struct measured {
 };
 
 /* Five seconds after the first two; without a job or without a service when NULL or 0. */
-static struct measured measure(const struct job *job, uint64_t kernel_ns, unsigned jitter,
+static struct measured measure(const struct program *job, uint64_t kernel_ns, unsigned jitter,
 			       enum quota_priority low, enum quota_priority high,
 			       enum sched_mode mode)
 {
@@ -73,8 +54,10 @@ static struct measured measure(const struct job *job, uint64_t kernel_ns, unsign
 	struct process_model *jobs_process = NULL, *service = NULL;
 
 	world_begin(&w);
-	if (job)
-		jobs_process = add_job(job, low, mode);
+	if (job) {
+		jobs_process = world_add(&w, "job", 0, 100, low, mode);
+		become(jobs_process, job);
+	}
 	if (kernel_ns)
 		service = add_service(kernel_ns, jitter, high, mode);
 	world_run(&w, 2 * SECOND);
@@ -90,7 +73,7 @@ static struct measured measure(const struct job *job, uint64_t kernel_ns, unsign
 
 START_TEST(a_service_of_high_priority_hardly_notices_the_job)
 {
-	const struct job *job = &jobs[_i % COUNT(jobs)];
+	const struct program *job = &jobs[_i % COUNT(jobs)];
 	uint64_t kernel_ns = service_kernel_ns[_i / COUNT(jobs) % 2];
 	unsigned jitter = jitters[_i / COUNT(jobs) / 2 % 2];
 	enum quota_priority low = _i / COUNT(jobs) / 4 ? PRIORITY_LOW : PRIORITY_NORMAL;
@@ -109,7 +92,7 @@ END_TEST
 /* A kernel that runs is not interrupted: long ones of the job are waited for. */
 START_TEST(beside_long_kernels_it_waits_for_one)
 {
-	static const struct job queue = {"0.57 ms, queue", 570000, 4000, 0, 0, 64};
+	static const struct program queue = {"0.57 ms, queue", 570000, 4000, 0, 0, 64};
 	double alone = measure(NULL, 5000, 0, PRIORITY_NORMAL, PRIORITY_HIGH, SCHED_AUTO).p99_ms;
 	struct measured got = measure(&queue, 5000, 0, PRIORITY_NORMAL, PRIORITY_HIGH, SCHED_AUTO);
 

@@ -13,6 +13,22 @@
 
 static struct world w;
 
+/* What a process does, by name. */
+struct program {
+	const char *name;
+	uint64_t kernel_ns, launch_ns, think_ns;
+	unsigned burst, depth;
+};
+
+static inline void become(struct process_model *p, const struct program *program)
+{
+	p->kernel_ns = program->kernel_ns;
+	p->launch_ns = program->launch_ns;
+	p->think_ns = program->think_ns;
+	p->burst = program->burst;
+	p->depth = program->depth;
+}
+
 static inline void setup(void)
 {
 	world_begin(&w);

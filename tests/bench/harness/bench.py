@@ -60,6 +60,11 @@ class Bench:
             return simulated if simulated is not None else quick
         return quick if self.quick else full
 
+    def wants(self, program):
+        """--programs: by the beginnings of their names."""
+        beginnings = self.options.programs.split(";") if self.options.programs else [""]
+        return any(program.startswith(b) for b in beginnings)
+
     # ---- ways and tenants ------------------------------------------------------------------------
 
     def way(self, name):

@@ -97,9 +97,7 @@ def run(bench, entry):
     programs = [p for p in PROGRAMS
                 if not bench.simulated and not bench.quick and workloads.has_module("torch")]
     pairs = bench.pick(all_pairs(kernels + programs), QUICK_PAIRS, QUICK_PAIRS[:2])
-    if bench.options.programs:
-        wanted = bench.options.programs.split(";")
-        pairs = [p for p in pairs if all(any(n.startswith(w) for w in wanted) for n in p)]
+    pairs = [p for p in pairs if all(bench.wants(n) for n in p)]
     names = unique(n for pair in pairs for n in pair)
     seconds = bench.seconds(1.1, 1.5, 1.5)
     began = time.monotonic()

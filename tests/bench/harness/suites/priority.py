@@ -60,9 +60,8 @@ def latencies(got):
 
 def beside_programs(bench, entry, seconds):
     """Inference beside training, both PyTorch: what a person would run."""
-    beginnings = bench.options.programs.split(";") if bench.options.programs else PROGRAM_JOBS
     for job in PROGRAM_JOBS[: bench.pick(2, 0, 0)]:
-        if not any(job.startswith(b) for b in beginnings):
+        if not bench.wants(job):
             continue
         if not bench.time_left(25 + seconds * (2 + len(WAYS))):
             entry.skip(job, "out of time")
