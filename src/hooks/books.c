@@ -49,58 +49,57 @@ static void note_figure(struct device_tenant *tenant, uint64_t driver)
  * What the others hold and have not charged, by the same list of NVML's. Only where both are numbered alike: one PID
  * namespace, NVML's. More than BOOKS_NEAR is something else: memory that is imported and charged to its exporter.
  */
-static uint64_t uncharged_of(const struct peer *peers, const struct peer *later, unsigned count,
+static uint64_t uncharged_of(const struct member *member, const struct peer *peers, unsigned count,
 			     const struct figures *figures)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t used = most_of(peers[i].used_bytes, later[i].used_bytes);
-		uint64_t beyond = books_less(driver_bytes_in(figures, peers[i].pid), used);
+		uint64_t beyond = books_less(driver_bytes_in(figures, peers[i].pid),
+					     ledger_peer_most(member, &peers[i]));
 
 		sum += beyond < BOOKS_NEAR ? beyond : 0;
 	}
 	return sum;
 }
 
-/* One reading. The figures are not of one instant, so each is taken before and after NVML's. */
-static int read_once(const struct memory *memory, const struct device_tenant *tenant,
-		     struct look *ret)
+/*
+ * One reading. The figures are not of one instant: NVML's is of some moment between the looks at ours, when the process
+ * may have used more or less than at either of them, if it takes and gives back quickly.
+ */
+static int read_once(const struct memory *memory, struct device_tenant *tenant, struct look *ret)
 {
-	const struct member *member = &tenant->member;
-	uint64_t overhead = member->kind_bytes[CHARGE_OVERHEAD], before, after, late;
-	struct peer peers[PEERS_MOST], later[PEERS_MOST];
+	struct member *member = &tenant->member;
+	uint64_t overhead = member->kind_bytes[CHARGE_OVERHEAD], late;
+	struct peer peers[PEERS_MOST];
+	struct used_mark before;
+	struct used_range used;
 	struct figures figures;
 	unsigned count;
 
 	count = ledger_peers(member, peers, PEERS_MOST);
-	before = ledger_process_used(member);
+	ledger_used_mark(member, &before);
 	if (driver_bytes_of_all(tenant, &figures) || driver_bytes_own(&figures, &ret->driver))
 		return -1;
-	after = ledger_process_used(member);
-	for (unsigned i = 0; i < count; i++) {
-		later[i] = peers[i];
-		later[i].used_bytes = ledger_peer_used(member, &peers[i]);
-	}
-	ret->peers =
-		figures.own == (unsigned)getpid() ? uncharged_of(peers, later, count, &figures) : 0;
+	ledger_used_since(member, &before, &used);
+	ret->peers = figures.own == (unsigned)getpid()
+			     ? uncharged_of(member, peers, count, &figures)
+			     : 0;
 	/*
 	 * What others carry for us may be in the driver's figure of us. Managed memory and heaps may not be there
 	 * yet, and what we carry for others not any more: that hides what the driver took.
 	 */
 	late = atomic_load(&memory->uncarried_bytes[tenant->ordinal]);
-	ret->beyond.least =
-		books_less(ret->driver, books_less(most_of(before, after), overhead) + late);
+	ret->beyond.least = books_less(ret->driver, books_less(used.most, overhead) + late);
 	late = member->kind_bytes[CHARGE_MANAGED] + member->kind_bytes[CHARGE_IMPORT] +
 	       books_less(member->kind_bytes[CHARGE_CONTEXT], tenant->context_bytes);
-	ret->beyond.most =
-		books_less(ret->driver, books_less(least_of(before, after), overhead + late));
+	ret->beyond.most = books_less(ret->driver, books_less(used.least, overhead + late));
 	return 0;
 }
 
 /* As many readings as are asked for, one when the first finds nothing to believe. 0, or -1 where NVML cannot be had. */
-static int read_driver(const struct memory *memory, const struct device_tenant *tenant,
-		       int readings, struct look *ret)
+static int read_driver(const struct memory *memory, struct device_tenant *tenant, int readings,
+		       struct look *ret)
 {
 	uint64_t overhead = tenant->member.kind_bytes[CHARGE_OVERHEAD];
 	struct look again;

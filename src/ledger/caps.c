@@ -103,6 +103,25 @@ uint64_t ledger_process_used(const struct member *member)
 	return atomic_load_explicit(&member->private_bytes, memory_order_relaxed);
 }
 
+void ledger_used_mark(struct member *member, struct used_mark *ret)
+{
+	member_lock(member);
+	*ret = (struct used_mark){ledger_process_used(member), member->charged_ever};
+	member_unlock(member);
+}
+
+void ledger_used_since(struct member *member, const struct used_mark *mark, struct used_range *ret)
+{
+	struct used_mark now;
+	uint64_t charged, refunded;
+
+	ledger_used_mark(member, &now);
+	charged = now.charged_ever - mark->charged_ever;
+	refunded = charged + mark->used_bytes - now.used_bytes;
+	ret->most = mark->used_bytes + charged;
+	ret->least = mark->used_bytes > refunded ? mark->used_bytes - refunded : 0;
+}
+
 uint64_t ledger_group_used(const struct member *member)
 {
 	uint64_t own = ledger_process_used(member), group;

@@ -177,6 +177,7 @@ static __attribute__((noinline)) int move_bytes(struct member *member, enum char
 	}
 	atomic_store_explicit(&member->private_bytes, to, memory_order_relaxed);
 	member->kind_bytes[kind] += to - from; /* modulo 2^64: also down */
+	member->charged_ever += to > from ? to - from : 0;
 	if (atomic_load_explicit(&member->lost, memory_order_relaxed))
 		return 0;
 	atomic_store_explicit(&slot->kind_bytes[kind], member->kind_bytes[kind],

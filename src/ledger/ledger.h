@@ -91,7 +91,8 @@ struct member {
 	_Atomic uint32_t limits_gen;	/* of the limits file as read last */
 	_Atomic uint32_t joined;
 	uint64_t kind_bytes[CHARGE_KINDS]; /* what private_bytes is for; under lock */
-	_Atomic uint32_t sm_cap_bp;	   /* effective, the ledger's included; QUOTA_SM_NONE */
+	uint64_t charged_ever;	    /* all that was ever added to private_bytes; under lock */
+	_Atomic uint32_t sm_cap_bp; /* effective, the ledger's included; QUOTA_SM_NONE */
 	_Atomic uint32_t weight, priority; /* effective, never 0 */
 	uint32_t generation;
 	uint64_t logged_ns;
@@ -179,6 +180,17 @@ uint64_t ledger_group_used(const struct member *member);
 uint64_t ledger_process_used(const struct member *member);
 uint64_t ledger_room(const struct member *member);
 
+/* What this process may have used at any moment between two looks at it, which may lie far from both: memory that
+ * was taken and given back, or given back and taken. */
+struct used_mark {
+	uint64_t used_bytes, charged_ever;
+};
+struct used_range {
+	uint64_t least, most;
+};
+void ledger_used_mark(struct member *member, struct used_mark *ret);
+void ledger_used_since(struct member *member, const struct used_mark *mark, struct used_range *ret);
+
 /* 0 when all that the group uses is this process's: no other member holds anything, living or dead. */
 int ledger_others_hold(const struct member *member);
 
@@ -190,14 +202,14 @@ uint64_t ledger_process_cap(const struct member *member);
 struct peer {
 	unsigned slot;
 	uint32_t pid;
-	uint64_t used_bytes;
+	uint64_t used_bytes, op;
 };
 
 /* The living ones, `most` at most; returns how many (view.c). */
 unsigned ledger_peers(const struct member *member, struct peer *ret, unsigned most);
 
-/* What it uses now. */
-uint64_t ledger_peer_used(const struct member *member, const struct peer *peer);
+/* The most it may have used since it was looked at; UINT64_MAX when it has charged and refunded too often to tell. */
+uint64_t ledger_peer_most(const struct member *member, const struct peer *peer);
 
 /* ---- the dead (recover.c)
  * -------------------------------------------------------------------------- */

@@ -149,14 +149,23 @@ unsigned ledger_peers(const struct member *member, struct peer *ret, unsigned mo
 		if (slot_group(&slots[i]) != g || i == member->slot || !slot_alive(ledger, i) ||
 		    get(&slots[i].pid_ns_inode) != inode)
 			continue;
-		ret[count] = (struct peer){i, atomic_load(&slots[i].pid), 0};
-		ret[count].used_bytes = ledger_peer_used(member, &ret[count]);
+		ret[count].slot = i;
+		ret[count].pid = atomic_load(&slots[i].pid);
+		ret[count].op = atomic_load(&slots[i].op);
+		ret[count].used_bytes = slot_granules(ledger->file, i) * GRANULE_BYTES;
 		count++;
 	}
 	return count;
 }
 
-uint64_t ledger_peer_used(const struct member *member, const struct peer *peer)
+/* One operation since then moves it one way: between what it was and what it is. */
+uint64_t ledger_peer_most(const struct member *member, const struct peer *peer)
 {
-	return slot_granules(member->ledger->file, peer->slot) * GRANULE_BYTES;
+	const struct ledger_file *file = member->ledger->file;
+	uint64_t now = slot_granules(file, peer->slot) * GRANULE_BYTES;
+	uint64_t op = atomic_load(&file->slot[peer->slot].op);
+
+	if (OP_SEQ(op) - OP_SEQ(peer->op) > 1)
+		return UINT64_MAX;
+	return now > peer->used_bytes ? now : peer->used_bytes;
 }

@@ -119,3 +119,44 @@ fill()
 	sleep 1.5
 	used_is C 536
 }
+
+# between_looks A BEFORE AFTER: while the service thread of A reads the driver's figure, A is told BEFORE (once our own
+# figure is read) and AFTER (once the driver's is), and then the look goes on.
+between_looks()
+{
+	touch "$BATS_TEST_TMPDIR"/gate{1,2}
+	sleep 1.5
+	ok $1 $2
+	rm "$BATS_TEST_TMPDIR/gate1"
+	sleep 0.3
+	ok $1 $3
+	# The next look waits, so that what this one found stays to be seen.
+	touch "$BATS_TEST_TMPDIR/gate1"
+	rm "$BATS_TEST_TMPDIR/gate2"
+	sleep 0.3
+}
+
+gated()
+{
+	echo "nvmlDeviceGetComputeRunningProcesses_v3:while=$BATS_TEST_TMPDIR/gate1,nvmlProcessesRead:while=$BATS_TEST_TMPDIR/gate2"
+}
+
+@test "memory that comes and goes while the driver's figure is read is not taken for overhead" {
+	start A CUOTA_MEM=4G CUOTA_SIM_NVML_FAIL="$(gated)"
+	ok A ctx 0
+	ok A alloc y 2M
+	sleep 1.5
+	used_is A 528
+	between_looks A "alloc x 28M" "free x"
+	used_is A 528
+}
+
+@test "and memory that goes and comes again does not hide what is" {
+	start A CUOTA_MEM=4G CUOTA_SIM_NVML_FAIL="$(gated)" CUOTA_SIM_GROWTH=cuMemAlloc_v2=8M
+	ok A ctx 0
+	ok A alloc x 28M
+	used_within A 562 5
+	sleep 1.5
+	between_looks A "free x" "alloc x 28M"
+	used_is A 562
+}

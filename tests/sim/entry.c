@@ -32,12 +32,14 @@ void entry_pass_alone(void)
 	pthread_rwlock_unlock(&driver_lock);
 }
 
+const char fail_variable[] = "CUOTA_SIM_FAIL";
+
 CUresult entry_begin(unsigned index)
 {
 	const struct entry *entry = &entry_table[index];
 	entry_per_thread = entry->per_thread;
 	if (fail_configured()) {
-		CUresult result = fail_consult(entry->name);
+		CUresult result = (CUresult)fail_consult(entry->name);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}

@@ -4,55 +4,21 @@
 #include "nvml_types.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct sim_nvml_device {
 	uint32_t index;
 };
 
-enum { MOST_RULES = 32 };
-
-static struct {
-	char name[64];
-	nvmlReturn_t code;
-	unsigned long only, calls;
-} rules[MOST_RULES];
-static int rule_count;
 static struct sim_nvml_device devices[SIM_MAX_DEVICES];
 static unsigned users;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void read_rules(void)
-{
-	const char *text = getenv("CUOTA_SIM_NVML_FAIL");
-	char *copy = text ? strdup(text) : NULL, *rest = copy, *one;
-	while (rest && rule_count < MOST_RULES && (one = strsep(&rest, ","))) {
-		char *equals = strchr(one, '=');
-		if (!equals || equals - one >= (long)sizeof(rules[0].name))
-			continue;
-		memcpy(rules[rule_count].name, one, (size_t)(equals - one));
-		char *end;
-		rules[rule_count].code = (nvmlReturn_t)strtoul(equals + 1, &end, 10);
-		if (*end == '@')
-			rules[rule_count].only = strtoul(end + 1, NULL, 10);
-		rule_count++;
-	}
-	free(copy);
-}
+const char fail_variable[] = "CUOTA_SIM_NVML_FAIL";
 
 static nvmlReturn_t injected(const char *function)
 {
-	pthread_once(&once, read_rules);
-	for (int i = 0; i < rule_count; i++) {
-		if (strcmp(rules[i].name, function) != 0)
-			continue;
-		unsigned long call = __atomic_add_fetch(&rules[i].calls, 1, __ATOMIC_RELAXED);
-		if (!rules[i].only || rules[i].only == call)
-			return rules[i].code;
-	}
-	return NVML_SUCCESS;
+	return fail_configured() ? (nvmlReturn_t)fail_consult(function) : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvml_begin(const char *function)

@@ -98,8 +98,7 @@ typedef struct {
 #define NVML_STRUCT_VERSION(type, version) ((unsigned)(sizeof(type) | ((version) << 24)))
 
 /*
- * nvml_begin: what every call but a few asks first. CUOTA_SIM_NVML_FAIL = rule { "," rule },
- * rule = FUNCTION "=" CODE [ "@" N ]: return CODE always, or only in the N-th call.
+ * nvml_begin: what every call but a few asks first. CUOTA_SIM_NVML_FAIL: see shared_fail.c.
  */
 nvmlReturn_t nvml_begin(const char *function);
 /* The physical index behind a handle, or -1. */

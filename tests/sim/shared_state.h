@@ -173,4 +173,10 @@ void config_uuid_text(const struct sim_machine *machine, uint32_t device, char r
 unsigned config_pci_bus(uint32_t device);
 int config_driver_version(void);
 
+/* shared_fail.c: failure injection. The environment variable that holds the rules, defined by each library: */
+extern const char fail_variable[];
+bool fail_configured(void);
+/* The code to return instead of calling `name`, or 0. May sleep. */
+int fail_consult(const char *name);
+
 #endif

@@ -210,11 +210,6 @@ void object_destroy(void *object);
 /* NULL unless `handle` is a live object of that kind. */
 void *object_check(const void *handle, enum object_kind kind);
 
-/* fail.c: failure injection */
-bool fail_configured(void);
-/* The code to return instead of calling `name`, or CUDA_SUCCESS. May sleep. */
-CUresult fail_consult(const char *name);
-
 /* growth.c: what the driver takes for itself beside this call. Takes core_lock. */
 void growth_before(const char *name, struct context *context);
 

@@ -153,6 +153,51 @@ START_TEST(any_split_of_charges_and_refunds_comes_back_to_zero)
 }
 END_TEST
 
+/* +1: charged, -1: refunded; what may have been used in between, from 4 MiB on, in MiB. */
+START_TEST(what_was_used_between_two_looks_is_bounded)
+{
+	static const struct {
+		int mib[4];
+		unsigned least, most, peer_most;
+	} rows[] = {
+		{{0}, 4, 4, 4},
+		{{28}, 4, 32, 32},
+		{{-3}, 1, 4, 4},
+		{{28, -28}, 0, 32, UINT32_MAX},
+		{{-3, 3}, 1, 7, UINT32_MAX},
+		{{1, 1, -2, -1}, 1, 6, UINT32_MAX},
+	};
+	struct member member, other;
+	struct used_range range;
+	struct used_mark mark;
+	struct ledger ledger;
+	struct peer peer;
+
+	help_open(&ledger);
+	help_join(&ledger, "train", NULL, &member);
+	help_join(&ledger, "train", NULL, &other);
+	ck_assert_int_eq(ledger_charge(&member, CHARGE_LINEAR, 4 * MIB, NULL), 0);
+	ledger_used_mark(&member, &mark);
+	ck_assert_uint_eq(ledger_peers(&other, &peer, 1), 1);
+	for (int i = 0; i < 4; i++) {
+		int mib = rows[_i].mib[i];
+
+		if (mib > 0)
+			ledger_charge(&member, CHARGE_LINEAR, (unsigned)mib * MIB, NULL);
+		else if (mib < 0)
+			ledger_refund(&member, CHARGE_LINEAR, (unsigned)-mib * MIB);
+	}
+	ledger_used_since(&member, &mark, &range);
+	ck_assert_uint_eq(range.least, rows[_i].least * MIB);
+	ck_assert_uint_eq(range.most, rows[_i].most * MIB);
+	ck_assert_uint_eq(ledger_peer_most(&other, &peer),
+			  rows[_i].peer_most == UINT32_MAX ? UINT64_MAX : rows[_i].peer_most * MIB);
+	ledger_leave(&other);
+	ledger_leave(&member);
+	ledger_close(&ledger);
+}
+END_TEST
+
 START_TEST(a_refund_larger_than_the_charge_is_clamped)
 {
 	struct ledger ledger;
@@ -342,6 +387,7 @@ int main(void)
 		       the_short_way_charges_only_what_leaves_enough_and_else_changes_nothing);
 	tcase_add_test(tcase, a_charge_up_to_the_cap_is_taken_and_one_byte_more_is_refused);
 	tcase_add_test(tcase, any_split_of_charges_and_refunds_comes_back_to_zero);
+	tcase_add_loop_test(tcase, what_was_used_between_two_looks_is_bounded, 0, 6);
 	tcase_add_test(tcase, a_refund_larger_than_the_charge_is_clamped);
 	tcase_add_test(tcase, sizes_that_no_card_has_are_refused_not_wrapped);
 	tcase_add_test(tcase, a_forced_charge_passes_the_cap_and_leaves_no_room);

@@ -1,25 +1,28 @@
 /*
  * Failure injection, so that tests see how a caller copes with a driver that fails or dawdles.
  *
- *   CUOTA_SIM_FAIL = rule { "," rule }
+ *   CUOTA_SIM_FAIL, and for NVML CUOTA_SIM_NVML_FAIL = rule { "," rule }
  *   rule           = FUNCTION "=" CODE [ "@" N ]        return CODE (a number), always or only in
  *                                                       the N-th call of this process
  *                  | FUNCTION ":delay=" TIME [ "@" N ]  sleep before the call; TIME is a number
  *                                                       with ns, us, ms or s
- * FUNCTION is the exported name with its suffix: cuMemAlloc_v2, cuLaunchKernel_ptsz. A trailing
+ *                  | FUNCTION ":while=" FILE            wait before the call as long as FILE is there
+ * FUNCTION is the exported name with its suffix: cuMemAlloc_v2, cuLaunchKernel_ptsz, nvmlInit_v2. A trailing
  * "*" matches every name that begins so. A failing call has no effect and leaves its outputs.
  */
-#include "sim.h"
+#include "shared_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_RULES = 64 };
 
 struct rule {
 	char name[64];
+	char file[256]; /* empty without :while= */
 	bool prefix;
 	bool delays;
 	unsigned long long value; /* code or nanoseconds */
@@ -77,6 +80,9 @@ static bool parse_rule(char *text, struct rule *ret_rule)
 		ret_rule->delays = true;
 		if (!parse_time(&text, &ret_rule->value))
 			return false;
+	} else if (strncmp(text, ":while=", 7) == 0 && strlen(text + 7) < sizeof(ret_rule->file)) {
+		strcpy(ret_rule->file, text + 7);
+		text += strlen(text);
 	} else {
 		return false;
 	}
@@ -87,7 +93,7 @@ static bool parse_rule(char *text, struct rule *ret_rule)
 
 static void read_rules(void)
 {
-	const char *text = getenv("CUOTA_SIM_FAIL");
+	const char *text = getenv(fail_variable);
 	char *copy = text && *text ? strdup(text) : NULL;
 	char *rest = copy;
 	while (copy && rest && rule_count < MAX_RULES) {
@@ -95,7 +101,8 @@ static void read_rules(void)
 		if (parse_rule(one, &rules[rule_count]))
 			rule_count++;
 		else
-			fprintf(stderr, "cuota-sim: cannot read CUOTA_SIM_FAIL rule '%s'\n", one);
+			fprintf(stderr, "cuota-sim: cannot read %s rule '%s'\n", fail_variable,
+				one);
 	}
 	free(copy);
 	configured = rule_count > 0;
@@ -114,7 +121,7 @@ static bool matches(const struct rule *rule, const char *name)
 	return strcmp(rule->name, name) == 0;
 }
 
-CUresult fail_consult(const char *name)
+int fail_consult(const char *name)
 {
 	for (int i = 0; i < rule_count; i++) {
 		struct rule *rule = &rules[i];
@@ -123,13 +130,15 @@ CUresult fail_consult(const char *name)
 		unsigned long long call = __atomic_add_fetch(&rule->calls, 1, __ATOMIC_RELAXED);
 		if (rule->only && rule->only != call)
 			continue;
-		if (!rule->delays)
-			return (CUresult)rule->value;
+		while (rule->file[0] && access(rule->file, F_OK) == 0)
+			nanosleep(&(struct timespec){0, 1000000}, NULL);
+		if (!rule->delays && !rule->file[0])
+			return (int)rule->value;
 		struct timespec wait = {
 			(time_t)(rule->value / 1000000000ull),
 			(long)(rule->value % 1000000000ull),
 		};
 		nanosleep(&wait, NULL);
 	}
-	return CUDA_SUCCESS;
+	return 0;
 }
