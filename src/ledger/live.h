@@ -5,7 +5,8 @@
  * calls. No PID is ever compared: the word speaks for itself in every PID namespace.
  *
  * The thread's list is its own: calling these replaces the C library's robust list for the calling
- * thread, which therefore must not hold robust pthread mutexes (the service thread holds none).
+ * thread, which therefore must not hold robust pthread mutexes (the service thread holds none, nor do libcuda and
+ * libnvidia-ml, which it asks for figures: they do not import pthread_mutexattr_setrobust).
  * Entries lie in the shadow of the ledger's mapping, LEDGER_SPAN above the word (map.c).
  */
 #ifndef CUOTA_LEDGER_LIVE_H

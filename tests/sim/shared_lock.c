@@ -1,6 +1,8 @@
 /*
  * The lock of the shared state. A holder that dies is noticed by the kernel (robust mutex) and what
- * it left half done is repaired. A holder that is stopped (SIGSTOP) would keep every simulated
+ * it left half done is repaired. Not so when the thread has a robust list of its own, as the one that
+ * holds cuota's seat and asks NVML now and then: then the others notice that it is gone. A holder
+ * that is stopped (SIGSTOP) would keep every simulated
  * driver waiting, as no hardware would; after a while the others agree on a second lock and go on
  * beside it. When it goes on it finishes what it began, a microsecond in which two change the state
  * at once: the worst of that is a device time slightly off.
@@ -10,8 +12,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,6 +112,46 @@ static int take(pthread_mutex_t *lock, unsigned patience_ms)
 	return 0;
 }
 
+/* The thread that a mutex is locked by, as the kernel would read it. */
+static int32_t word_owner(pthread_mutex_t *lock)
+{
+	return (int32_t)(__atomic_load_n((uint32_t *)(void *)lock, __ATOMIC_ACQUIRE) &
+			 FUTEX_TID_MASK);
+}
+
+/* What the kernel does for the robust list of a thread that ends. */
+static void mark_dead(pthread_mutex_t *lock, int32_t owner)
+{
+	uint32_t *word = (uint32_t *)(void *)lock;
+	uint32_t held = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	if ((int32_t)(held & FUTEX_TID_MASK) == owner)
+		__atomic_compare_exchange_n(word, &held, (held & FUTEX_WAITERS) | FUTEX_OWNER_DIED,
+					    false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static bool is_gone(int32_t thread)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", thread);
+	return access("/proc/self", F_OK) == 0 && access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* The PID namespace, by which threads are numbered; 0 when it cannot be told. */
+static uint64_t own_space(void)
+{
+	static uint64_t space;
+	static int32_t process_of_space = -1;
+	struct stat st;
+
+	if (process_of_space != lock_process) {
+		space = stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+		process_of_space = lock_process;
+	}
+	return space;
+}
+
 /* Is that thread stopped? It may be in another PID namespace and not to be seen: then no. */
 static bool is_stopped(int32_t thread)
 {
@@ -153,18 +197,27 @@ void state_lock(void)
 	struct sim_state *s = sim_shared;
 	int patience = 0;
 
-	for (;;) {
+	for (;; patience++) {
 		if (__atomic_load_n(&s->stopped_owner, __ATOMIC_ACQUIRE)) {
+			int32_t beside = word_owner(&s->beside);
 			if (take_beside(s))
 				return;
+			if (patience > MOST_PATIENCE && is_gone(beside))
+				mark_dead(&s->beside, beside);
 			continue;
 		}
 		if (take(&s->lock, PATIENCE_MS) == 0) {
+			__atomic_store_n(&s->lock_space, own_space(), __ATOMIC_RELAXED);
 			__atomic_store_n(&s->lock_owner, lock_thread(), __ATOMIC_RELAXED);
 			return;
 		}
-		int32_t owner = __atomic_load_n(&s->lock_owner, __ATOMIC_RELAXED);
-		if (owner && (is_stopped(owner) || ++patience > MOST_PATIENCE))
+		/* The word tells even of one that died before it wrote its name. */
+		int32_t owner = word_owner(&s->lock);
+		bool seen = owner == __atomic_load_n(&s->lock_owner, __ATOMIC_RELAXED) &&
+			    own_space() == __atomic_load_n(&s->lock_space, __ATOMIC_RELAXED);
+		if (owner && seen && is_gone(owner))
+			mark_dead(&s->lock, owner);
+		else if (owner && ((seen && is_stopped(owner)) || patience > MOST_PATIENCE))
 			__atomic_store_n(&s->stopped_owner, owner, __ATOMIC_RELEASE);
 	}
 }

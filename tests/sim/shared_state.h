@@ -114,6 +114,7 @@ struct sim_state {
 	uint64_t layout;
 	pthread_mutex_t lock, beside; /* see shared_lock.c */
 	int32_t lock_owner;	      /* thread that has `lock`, 0 when nobody */
+	uint64_t lock_space;	      /* the PID namespace in which it has that number */
 	int32_t stopped_owner; /* set while that thread is stopped: `beside` counts instead */
 	struct sim_machine machine;
 	uint32_t process_top, context_top, share_top; /* slots ever used: scans stay short */

@@ -3,6 +3,7 @@
  * are stopped do not keep the others.
  */
 #include <check.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -59,6 +60,35 @@ START_TEST(a_dead_holder_is_replaced_at_once_and_its_numbers_are_mended)
 	ck_assert(seconds() - begin < 0.04);
 	ck_assert_uint_eq(sim_shared->cursor[0].next, 3);
 	state_unlock();
+}
+END_TEST
+
+/* As the thread that holds cuota's seat, which has a robust list of its own. Row 1: it dies before it has written who it is. */
+START_TEST(a_holder_whose_death_the_kernel_does_not_tell_is_replaced)
+{
+	static struct robust_list_head own = {.list = {&own.list}};
+	double begin;
+	pid_t child = fork();
+
+	if (child == 0) {
+		syscall(SYS_set_robust_list, &own, sizeof(own));
+		if (_i == 0)
+			state_lock();
+		else
+			pthread_mutex_lock(&sim_shared->lock);
+		raise(SIGKILL);
+	}
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	begin = seconds();
+	state_lock();
+	ck_assert(seconds() - begin < (_i ? 10 : 1));
+	state_unlock();
+	begin = seconds();
+	for (int i = 0; i < 1000; i++) {
+		state_lock();
+		state_unlock();
+	}
+	ck_assert(seconds() - begin < 1);
 }
 END_TEST
 
@@ -124,6 +154,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, set_up, NULL);
 	tcase_add_test(tcase, a_dead_holder_is_replaced_at_once_and_its_numbers_are_mended);
+	tcase_add_loop_test(tcase, a_holder_whose_death_the_kernel_does_not_tell_is_replaced, 0, 2);
 	tcase_add_test(tcase, a_stopped_holder_does_not_keep_the_others);
 	tcase_add_test(tcase, a_holder_that_is_killed_while_stopped_is_forgotten);
 	tcase_add_test(tcase, one_at_a_time_holds_it);
