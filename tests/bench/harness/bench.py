@@ -1,5 +1,6 @@
 """What every suite needs: the machine, the ways, the time that is left, and running tenants together."""
 
+import json
 import os
 import signal
 import subprocess
@@ -141,6 +142,42 @@ class Bench:
 
     def alone(self, way, argv, seconds, quota=None):
         return self.together(way, [(argv, quota)], seconds)[0]
+
+    def busy_seconds(self, group):
+        """What cuota's own meter says of a group; None when it cannot be asked."""
+        way = self.ways["cuota"]
+        if not way.has_cli:
+            return None
+        try:
+            out = subprocess.run([way.cli, "status", "--json"], env=way.env, capture_output=True,
+                                 text=True, timeout=20)
+            for gpu in json.loads(out.stdout)["gpus"]:
+                for found in gpu["groups"]:
+                    if found["name"] == group:
+                        return float(found["sm"]["busy_seconds"])
+        except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
+            pass
+        return None
+
+    def alone_metered(self, argv, seconds, quota, settle):
+        """Under cuota, with the part of the device that its own meter tells in the middle of the run."""
+        at = self.start_at(1)
+        tenant = self.start("cuota", argv + ["--seconds", f"{seconds:g}", "--start", str(at)], quota)
+        read = []
+        for part in (0.15, 0.8):
+            time.sleep(max(0, (at - time.monotonic_ns()) / 1e9 + settle + part * seconds))
+            read.append((self.busy_seconds(quota.group), time.monotonic()))
+        (before, began), (after, ended) = read
+        try:
+            got = tenant.answer(seconds + 20)
+        except TimeoutError as e:
+            got = {"error": str(e)}
+        tenant.end(patience=0.5 if "error" in got else 5)
+        if "error" in got:
+            progress(f"cuota: {got['error']}")
+        elif before is not None and after is not None:
+            got["metered"] = round((after - before) / (ended - began), 5)
+        return got
 
     # ---- the kernel of fixed work ----------------------------------------------------------------
 

@@ -6,8 +6,6 @@ steps per second. A program that needs less than its cap must keep its speed; on
 get the cap.
 """
 
-import json
-import subprocess
 import time
 
 from .. import workloads
@@ -34,23 +32,6 @@ def quotas(name):
         ("peer", f"cap {CAP}"): Quota(sm=CAP),
         ("mps", f"cap {CAP}"): Quota(sm=CAP),
     }
-
-
-def busy_seconds(bench, group):
-    """What cuota's own meter says of a group; None when it cannot be asked."""
-    way = bench.ways["cuota"]
-    if not way.has_cli:
-        return None
-    try:
-        out = subprocess.run([way.cli, "status", "--json"], env=way.env, capture_output=True, text=True,
-                             timeout=20)
-        for gpu in json.loads(out.stdout)["gpus"]:
-            for found in gpu["groups"]:
-                if found["name"] == group:
-                    return float(found["sm"]["busy_seconds"])
-    except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
-        pass
-    return None
 
 
 def run(bench, entry):
@@ -86,9 +67,9 @@ def one(bench, entry, name, seconds):
 
 
 def run_once(bench, entry, program, way, case, rep, seconds):
-    before = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+    before = bench.busy_seconds(program.quota.group) if way == "cuota" else None
     got = program.run(seconds)
-    after = busy_seconds(bench, program.quota.group) if way == "cuota" else None
+    after = bench.busy_seconds(program.quota.group) if way == "cuota" else None
     if "error" in got:
         entry.skip(f"{program.name}: {way}, {case}", got["error"])
         return

@@ -44,7 +44,12 @@ def command(bench, us, mode, cap):
 
 
 def once(bench, entry, way, us, mode, cap, seconds, **tags):
-    got = bench.alone(way, command(bench, us, mode, cap), seconds, Quota(sm=cap) if cap else None)
+    argv = command(bench, us, mode, cap)
+    if way == "cuota" and cap:
+        got = bench.alone_metered(argv, seconds, Quota(sm=cap, group=f"share-{us}-{mode}-{cap}"), SETTLE_S)
+        tags = {**tags, "metered": got.get("metered")}
+    else:
+        got = bench.alone(way, argv, seconds, Quota(sm=cap) if cap else None)
     if "error" in got:
         entry.skip(f"{way}, {us} us, {mode}, cap {cap}", got["error"])
         return None
