@@ -15,8 +15,6 @@
 #include "hooks/local_memory.h"
 #include "hooks/process.h"
 
-#define UNKNOWN_WAIT_NS (100 * NS_PER_MS) /* then each waits at most so long for the first sample */
-
 static void wait_on_host(struct launching *l, const struct admit_result *admit, uint64_t now)
 {
 	struct sched *sched = &l->launcher->sched;
@@ -44,20 +42,12 @@ static int wait_for_first_sample(struct launching *l)
 {
 	struct sched *sched = &l->launcher->sched;
 	uint32_t cap = atomic_load(&sched->member->sm_cap_bp);
-	uint64_t end;
 
 	if (!cost_is_unknown(l->cost))
 		return 0;
 	if ((!cap || cap >= QUOTA_SM_NONE) && !sched_is_shared(sched))
 		return 0;
-	end = clock_now_ns() + UNKNOWN_WAIT_NS;
-	while (!atomic_load(&l->cost->samples) && atomic_load(&l->launcher->sampler.pending) &&
-	       clock_now_ns() < end) {
-		struct timespec nap = {0, 50000};
-
-		nanosleep(&nap, NULL);
-		sample_collect(&l->launcher->sampler, sched);
-	}
+	sample_await_first(&l->launcher->sampler, sched, l->cost);
 	return 1;
 }
 

@@ -7,7 +7,9 @@
 #include "hooks/sample.h"
 #include "sched/sched.h"
 
-#define HOLDS_LATE_MAX 16u
+#define VAIN_MAX 16u /* waits in a row that are counted */
+#define FIRSTS_MAX \
+	3u /* and so many may be in vain before the next are left out: it may be a long kernel */
 
 enum { SAMPLE_FREE, SAMPLE_FILLING, SAMPLE_FLYING, SAMPLE_READING };
 
@@ -122,25 +124,25 @@ static int is_done(struct sample *sample)
 	       real.cuEventQuery(sample->after) != CUDA_ERROR_NOT_READY;
 }
 
-/* After the n-th one that took too long 2^n holds are left out. */
-static int leaves_out(struct sampler *sampler)
+/* After the n-th one in vain, beyond `most`, 2^n waits are left out. */
+static int leaves_out(struct patience *patience)
 {
-	uint32_t left = atomic_load_explicit(&sampler->holds_off, memory_order_relaxed);
+	uint32_t left = atomic_load_explicit(&patience->off, memory_order_relaxed);
 
 	if (left)
-		atomic_store_explicit(&sampler->holds_off, left - 1, memory_order_relaxed);
+		atomic_store_explicit(&patience->off, left - 1, memory_order_relaxed);
 	return left != 0;
 }
 
-static void note_hold(struct sampler *sampler, int late)
+static void note_wait(struct patience *patience, int in_vain, uint32_t most)
 {
-	uint32_t n =
-		late ? atomic_load_explicit(&sampler->holds_late, memory_order_relaxed) + 1 : 0;
+	uint32_t n = in_vain ? atomic_load_explicit(&patience->vain, memory_order_relaxed) + 1 : 0;
 
-	atomic_store_explicit(&sampler->holds_late, n < HOLDS_LATE_MAX ? n : HOLDS_LATE_MAX,
-			      memory_order_relaxed);
-	if (n)
-		atomic_store_explicit(&sampler->holds_off, 1u << n, memory_order_relaxed);
+	if (n > VAIN_MAX)
+		n = VAIN_MAX;
+	atomic_store_explicit(&patience->vain, n, memory_order_relaxed);
+	if (n > most)
+		atomic_store_explicit(&patience->off, 1u << (n - most), memory_order_relaxed);
 }
 
 void sample_hold(struct sampler *sampler, struct sample *sample)
@@ -153,7 +155,7 @@ void sample_hold(struct sampler *sampler, struct sample *sample)
 
 	if (most > SAMPLE_HOLD_MAX_NS)
 		most = SAMPLE_HOLD_MAX_NS;
-	if (!leaves_out(sampler)) {
+	if (!leaves_out(&sampler->holds)) {
 		while (!(done = is_done(sample)) && now < begun + most) {
 			if (now > begun + SAMPLE_SPIN_NS)
 				nanosleep(&nap, NULL);
@@ -161,10 +163,26 @@ void sample_hold(struct sampler *sampler, struct sample *sample)
 				cpu_relax();
 			now = clock_now_ns();
 		}
-		note_hold(sampler, !done);
+		note_wait(&sampler->holds, !done, 0);
 	}
 	if (!done)
 		sample->company.word = 0;
+}
+
+void sample_await_first(struct sampler *sampler, struct sched *sched, struct cost *cost)
+{
+	uint64_t end = clock_now_ns() + SAMPLE_FIRST_NS;
+	struct timespec nap = {0, 50000};
+	int known = 0;
+
+	if (!atomic_load(&sampler->pending) || leaves_out(&sampler->firsts))
+		return;
+	while (!(known = atomic_load(&cost->samples) != 0) && atomic_load(&sampler->pending) &&
+	       clock_now_ns() < end) {
+		nanosleep(&nap, NULL);
+		sample_collect(sampler, sched);
+	}
+	note_wait(&sampler->firsts, !known && atomic_load(&sampler->pending), FIRSTS_MAX);
 }
 
 static void read_one(struct sampler *sampler, struct sched *sched, struct sample *sample)

@@ -24,7 +24,8 @@
 #define SAMPLE_HOLD_NS \
 	3000000u /* the host waits for a launch so long at most, or four times its mean */
 #define SAMPLE_HOLD_MAX_NS 50000000u
-#define SAMPLE_SPIN_NS	   200000u /* and sleeps in between when it takes longer than this */
+#define SAMPLE_SPIN_NS	   200000u    /* and sleeps in between when it takes longer than this */
+#define SAMPLE_FIRST_NS	   100000000u /* and for the first sample of a kind */
 
 struct sample {
 	_Atomic uint32_t state; /* 0 free, 1 being filled, 2 on the device, 3 being read */
@@ -37,11 +38,16 @@ struct sample {
 		company; /* before the launch; all zero: other streams may be on the device */
 };
 
+/* The host waits for a launch, which may itself wait for something that this thread does later: then it waits in vain. */
+struct patience {
+	_Atomic uint32_t off;  /* so many waits are left out, */
+	_Atomic uint32_t vain; /* since this many were in vain, and none since was not */
+};
+
 struct sampler {
 	_Atomic uint32_t gate_lock; /* one gated sample at a time */
 	_Atomic uint32_t pending;
-	_Atomic uint32_t holds_off;  /* so many holds are left out, */
-	_Atomic uint32_t holds_late; /* since this many, and none in time, took too long */
+	struct patience holds, firsts;
 	struct sample samples[SAMPLES];
 };
 
@@ -63,6 +69,9 @@ void sample_end(struct sampler *sampler, struct gate *gate, struct sample *sampl
  * waited for again soon. sample_collect() must follow.
  */
 void sample_hold(struct sampler *sampler, struct sample *sample);
+
+/* Waits for the first sample of a kind, bounded likewise, and reads it. */
+void sample_await_first(struct sampler *sampler, struct sched *sched, struct cost *cost);
 
 /* Its context is gone: the events are not to be used again. */
 void sample_forget(struct sampler *sampler, struct sample *sample);

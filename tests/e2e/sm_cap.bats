@@ -38,6 +38,15 @@ BATS_TEST_RETRIES=2 # a neighbour on the machine can spoil a run, not three
 	done
 }
 
+# The first launches of a kind wait for what the first one takes, in vain where that waits for the program itself.
+@test "kernels that nobody has timed and that wait for the host hold no launch back for long" {
+	tenant ahead CUOTA_SM=50 ahead host 200 500
+	ended ahead
+	read -r launching waiting <"$DIR/ahead.out"
+	between "$launching" 0 2500 "200 launches, ms"
+	between "$waiting" 90 3000 "the wait for them, ms"
+}
+
 # Settings that bind nobody: within 5 points of what the program gets without the library.
 @test "a program that needs less than its cap gets all it needs" {
 	machine bare
