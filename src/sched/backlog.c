@@ -61,6 +61,8 @@ int backlog_open(struct sched *sched, uint64_t now_ns, uint64_t *ret_paid_ns)
 	if (until && until < end)
 		end = until;
 	room = end > begin ? end - begin : 0;
+	if (LOAD(&sched->hangs)) /* what hangs may wait for what is closed */
+		room = UINT64_MAX;
 	sched_lock(sched);
 	open = LOAD(sched->open);
 	while (open != sched->chunk && paid < room) {

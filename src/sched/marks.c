@@ -17,6 +17,7 @@ uint32_t marks_issue(struct sched *sched, uint64_t ns, unsigned lane, int conten
 		   sched->mark - sched->done < SCHED_MARKS - 1) {
 		mark = ++sched->mark;
 		sched->mark_ns[mark % SCHED_MARKS] = sched->issued_ns;
+		sched->mark_work_ns[mark % SCHED_MARKS] = sched->issued_ns - sched->marked_ns;
 		sched->mark_lane[mark % SCHED_MARKS] = (uint8_t)lane;
 		sched->marked_ns = sched->issued_ns;
 	}
@@ -47,6 +48,25 @@ static uint32_t see_marks(struct sched *sched)
 	return sched->done;
 }
 
+/*
+ * Work that does not come to its end may wait for what the program launches or stores after it: a stream for another, or
+ * for a word of the host. Then the host must not be made to wait for that work. Under the lock.
+ */
+static void note_late(struct sched *sched, uint64_t late_ns)
+{
+	uint64_t length = sched->mark_work_ns[(sched->done + 1) % SCHED_MARKS];
+
+	sched->late_ns += late_ns;
+	if (sched->late_ns > SCHED_HANG_NS && sched->late_ns / SCHED_HANG_TIMES > length)
+		STORE(&sched->hangs, 1);
+}
+
+static void note_passed(struct sched *sched)
+{
+	sched->late_ns = 0;
+	STORE(&sched->hangs, 0);
+}
+
 uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 {
 	struct slot_sm *sm = sched->slot_sm;
@@ -61,16 +81,20 @@ uint64_t marks_look(struct sched *sched, uint64_t now_ns)
 	last = sched->mark;
 	while (last != done && sched->mark_ns[last % SCHED_MARKS] > opened)
 		last--;
-	if (done != before)
+	if (done != before) {
+		note_passed(sched);
 		overlap_seen(sched, sched->mark_ns[done % SCHED_MARKS], now_ns);
+	}
 	/* Sooner than predicted: what has not been seen is left, at most. */
 	left = opened - sched->mark_ns[done % SCHED_MARKS];
 	if ((done != before || (last == done && LOAD(&sm->unsure))) && until > now_ns + left)
 		until = now_ns + left;
 	if (last != done) {
 		due = mark_due(sched, done + 1, opened, until);
-		if (now_ns >= due + SCHED_LATE_NS)
+		if (now_ns >= due + SCHED_LATE_NS) {
 			until += now_ns - due;
+			note_late(sched, now_ns - due);
+		}
 		/* The last but one tells how late the end will be; the last is the end. */
 		at = last != done + 1 ? mark_due(sched, last - 1, opened, until) + SCHED_LATE_NS
 				      : until;

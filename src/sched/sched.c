@@ -108,7 +108,9 @@ static enum admission admit_turn(struct sched *sched, uint64_t cost_ns, uint64_t
 		return hold_back(sched, cost_ns, now_ns, can_gate, ret);
 	if (turn_try(&sched->turns, now_ns, &word, &ret->until_ns, &ret->wake) == TURN_HELD) {
 		if (sched->closed_launches == 0) {
-			uint64_t room_at = turn_room_at(&sched->turns, now_ns, can_gate);
+			uint64_t room_at = LOAD(&sched->hangs)
+						   ? 0
+						   : turn_room_at(&sched->turns, now_ns, can_gate);
 
 			if (room_at == 0) {
 				note_dry(sched, LOAD(&sched->flowing) == word, now_ns);

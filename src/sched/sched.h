@@ -38,6 +38,9 @@
 #define SCHED_LATE_NS	    50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
 	1000000u /* marks due later than this are looked at once in it all the same */
+#define SCHED_HANG_NS \
+	50000000u /* what is later than this, and than many times its length, waits for */
+#define SCHED_HANG_TIMES   8u /* something else: perhaps for what the program has still to launch */
 #define SCHED_POLL_NS	   40000u   /* how often the last mark is looked for */
 #define SCHED_SYNC_LOOK_NS 1000000u /* and so much later when the program itself waits for it */
 #define SCHED_QUEUE_MAX	   600u /* launches behind closed gates: the driver queues about 1,000 */
@@ -115,7 +118,9 @@ struct sched {
 	_Atomic uint32_t ticking; /* the service thread looks at marks */
 	uint64_t issued_ns;	  /* all predicted work ever handed to the driver */
 	uint64_t marked_ns;	  /* of it, up to the last mark */
-	uint64_t mark_ns[SCHED_MARKS];
+	uint64_t late_ns;	  /* how late the next mark is by now, in turns of ours */
+	_Atomic uint32_t hangs;	  /* so late that nothing more is held back for it */
+	uint64_t mark_ns[SCHED_MARKS], mark_work_ns[SCHED_MARKS];
 
 	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
 	uint64_t seen_at_ns, seen_ns;

@@ -118,6 +118,21 @@ part_of()
 	[ "$("$BUILD/cuota" status --json | jq '[.. | objects | select(has("pid"))] | length')" -eq 0 ]
 }
 
+# A stream may wait for what its program launches or stores later. The driver takes 1,021 operations meanwhile; a launch that
+# waits for those before it to be done waits for ever.
+@test "kernels that wait for a later launch, or for the host, hold no launch back for long" {
+	local how
+	tenant other CUOTA_WEIGHT=100 steady 1000 8 30
+	began other
+	for how in host stream; do
+		tenant "$how" CUOTA_WEIGHT=100 ahead "$how" 200 500 1000
+		ended "$how"
+		read -r launching waiting <"$DIR/$how.out"
+		between "$launching" 0 1000 "launches, ms ($how)"
+		between "$waiting" 100 3000 "the wait for them, ms ($how)"
+	done
+}
+
 # A kernel that does not end with its turn: the device is shared, as the driver would, and both end.
 @test "a kernel of two seconds and a turn taker share the device" {
 	tenant a CUOTA_WEIGHT=100 steady 1000 8 9
