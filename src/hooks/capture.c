@@ -16,18 +16,6 @@ static CUresult began(CUresult rc)
 	return rc;
 }
 
-/* A capture that failed has ended too; one that was never begun here must not count below zero. */
-static CUresult ended(CUresult rc)
-{
-	uint32_t n = atomic_load(&captures_active);
-
-	if (rc == CUDA_ERROR_INVALID_VALUE || rc == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
-		return rc;
-	while (n && !atomic_compare_exchange_weak(&captures_active, &n, n - 1))
-		;
-	return rc;
-}
-
 int capture_holds(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -75,12 +63,32 @@ BODY(cuStreamBeginCaptureToGraph_ptsz,
      (stream, graph, dependencies, edges, count, mode))
 #endif
 
+/*
+ * What it answers does not tell whether one has ended: a capture that failed has, that of a thread of its own has not, and a
+ * stream that captures nothing ends none of the others'.
+ */
+static CUresult ended(CUstream stream, int captured, CUresult rc)
+{
+	uint32_t n = atomic_load(&captures_active);
+
+	if (!captured || capture_holds(stream))
+		return rc;
+	while (n && !atomic_compare_exchange_weak(&captures_active, &n, n - 1))
+		;
+	return rc;
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-	return ended(real.cuStreamEndCapture(stream, graph));
+	int captured = capture_is_on(stream);
+
+	return ended(stream, captured, real.cuStreamEndCapture(stream, graph));
 }
 
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-	return ended(real.cuStreamEndCapture_ptsz(stream, graph));
+	CUstream meant = stream ? stream : CU_STREAM_PER_THREAD;
+	int captured = capture_is_on(meant);
+
+	return ended(meant, captured, real.cuStreamEndCapture_ptsz(stream, graph));
 }

@@ -15,7 +15,19 @@
 #define LAUNCHES 100
 #define US	 10.0
 
-static CUgraphExec capture(CUfunction spin, CUstream stream, CUstreamCaptureMode mode)
+/* Another stream captures nothing, and ends nothing of this one's. */
+static void end_of_none(CUstream other)
+{
+	CUgraph none;
+
+	if (cuStreamEndCapture(other, &none) == CUDA_SUCCESS) {
+		fprintf(stderr, "a capture of another stream has ended\n");
+		exit(1);
+	}
+}
+
+static CUgraphExec capture(CUfunction spin, CUstream stream, CUstream other,
+			   CUstreamCaptureMode mode)
 {
 	CUstreamCaptureStatus status;
 	CUdeviceptr memory;
@@ -24,6 +36,7 @@ static CUgraphExec capture(CUfunction spin, CUstream stream, CUstreamCaptureMode
 	size_t nodes = 0;
 
 	must(cuStreamBeginCapture(stream, mode));
+	end_of_none(other);
 	must(cuMemAllocAsync(&memory, 1 << 20, stream));
 	for (int i = 0; i < LAUNCHES; i++)
 		spin_for(spin, US, stream);
@@ -105,7 +118,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < 200; i++)
 		spin_for(spin, 500, i % 2 ? stream : other);
-	exec = capture(spin, stream, mode); /* with work under way and debt behind it */
+	exec = capture(spin, stream, other, mode); /* with work under way and debt behind it */
 	must(cuCtxSynchronize());
 	from = now_ms();
 	for (int i = 0; i < replays; i++) {
