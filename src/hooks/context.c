@@ -262,7 +262,7 @@ CUresult cuCtxDetach(CUcontext ctx)
 
 /* ---- the primary context ------------------------------------------------------------------------- */
 
-static int primary_is_active(CUdevice device)
+int context_primary_is_active(CUdevice device)
 {
 	unsigned int flags;
 	int active = 0;
@@ -278,7 +278,7 @@ static int is_charged(CUdevice device)
 
 enum mem_begin context_begin_primary(struct context_call *c, CUdevice device)
 {
-	if (is_charged(device) && primary_is_active(device))
+	if (is_charged(device) && context_primary_is_active(device))
 		return MEM_PASS;
 	return context_begin(c, device);
 }
@@ -309,7 +309,7 @@ void context_primary_ended(CUdevice device)
 	struct memory *memory = mem_of_process();
 	uint64_t handle;
 
-	if (!memory || !is_charged(device) || primary_is_active(device))
+	if (!memory || !is_charged(device) || context_primary_is_active(device))
 		return;
 	handle = atomic_exchange(&context_primaries[device], 0);
 	if (!handle)
@@ -347,8 +347,9 @@ static CUresult end_primary(CUdevice dev, CUresult (*call)(CUdevice), int is_res
 
 	launch_pause();
 	result = call(dev);
-	launch_resume(NULL,
-		      result == CUDA_SUCCESS && (is_reset || !primary_is_active(dev)) ? dev : -1);
+	launch_resume(NULL, result == CUDA_SUCCESS && (is_reset || !context_primary_is_active(dev))
+				    ? dev
+				    : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;

@@ -33,6 +33,8 @@ static inline uint64_t context_primary(CUdevice device)
 		       : 0;
 }
 
+int context_primary_is_active(CUdevice device);
+
 /* From now on look-ups of owners are worth their while. */
 void context_saw_green(void);
 

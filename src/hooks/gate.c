@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "hooks/context.h"
 #include "hooks/gate.h"
 #include "hooks/hooks.h"
+#include "hooks/mem_call.h"
 #include "sched/sched.h"
 
 #define WORDS_BYTES 4096u
@@ -15,13 +17,36 @@
 
 enum { GATE_UNTRIED, GATE_MAKING, GATE_USABLE, GATE_ABSENT, GATE_PAUSED };
 
+/* Which context's memory serves a stream of this one: that of green contexts is the primary one's. */
+static CUcontext owner_of(CUcontext context)
+{
+	struct memory *memory = mem_of_process();
+
+	return memory ? context_owner(memory, context) : context;
+}
+
+static CUcontext current_owner(void)
+{
+	CUcontext context = NULL;
+
+	return real.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? owner_of(context) : NULL;
+}
+
+static CUcontext stream_owner(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	if (!real.cuStreamGetCtx || real.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS)
+		return current_owner();
+	return owner_of(context);
+}
+
 static int make_words(struct gate *gate, struct sched *sched)
 {
 	void *host = NULL;
 
 	if (!real.cuStreamWaitValue32_v2 || !real.cuStreamWriteValue32_v2 || !real.cuMemHostAlloc ||
-	    !real.cuMemHostGetDevicePointer_v2 || !real.cuCtxGetCurrent ||
-	    real.cuCtxGetCurrent(&gate->context) != CUDA_SUCCESS)
+	    !real.cuMemHostGetDevicePointer_v2)
 		return -ENOSYS;
 	if (real.cuMemHostAlloc(&host, WORDS_BYTES,
 				CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) !=
@@ -37,16 +62,20 @@ static int make_words(struct gate *gate, struct sched *sched)
 	return 0;
 }
 
-int gate_usable(struct gate *gate, struct sched *sched)
+int gate_usable(struct gate *gate, struct sched *sched, CUstream stream)
 {
 	uint32_t state = atomic_load_explicit(&gate->state, memory_order_acquire);
+	CUcontext owner;
 
+	if (state != GATE_USABLE && state != GATE_UNTRIED)
+		return 0;
+	owner = stream_owner(stream);
 	if (state == GATE_USABLE)
-		return 1;
-	if (state != GATE_UNTRIED)
+		return owner == gate->context;
+	if (!owner || owner != current_owner() ||
+	    !atomic_compare_exchange_strong(&gate->state, &state, GATE_MAKING))
 		return 0;
-	if (!atomic_compare_exchange_strong(&gate->state, &state, GATE_MAKING))
-		return 0;
+	gate->context = owner;
 	state = make_words(gate, sched) == 0 ? GATE_USABLE : GATE_ABSENT;
 	atomic_store_explicit(&gate->state, state, memory_order_release);
 	return state == GATE_USABLE;
@@ -109,11 +138,14 @@ unsigned gate_lane(CUstream stream)
 	return stream_hash(stream) / 2 % SCHED_LANES;
 }
 
-void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
+int gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark)
 {
-	real.cuStreamWriteValue32_v2(stream,
-				     gate->device_words + (MARK_WORD + gate_lane(stream)) * 4, mark,
-				     CU_STREAM_WRITE_VALUE_DEFAULT);
+	CUdeviceptr lane = gate->device_words + (MARK_WORD + gate_lane(stream)) * 4;
+
+	return real.cuStreamWriteValue32_v2(stream, lane, mark, CU_STREAM_WRITE_VALUE_DEFAULT) ==
+			       CUDA_SUCCESS
+		       ? 0
+		       : -1;
 }
 
 int gate_close_sample(struct gate *gate, CUstream stream, uint32_t *ret_ticket)

@@ -28,8 +28,11 @@ struct gate {
 	_Atomic uint32_t lock;		   /* the pinned words stay while it is held */
 };
 
-/* 1 when streams can take gates. Makes the words at the first call, with the current context. */
-int gate_usable(struct gate *gate, struct sched *sched);
+/*
+ * 1 when this stream can take gates and marks. Makes the words at the first call, in the stream's context: only its own streams
+ * use them, since they end with it, and a stream of another may go on.
+ */
+int gate_usable(struct gate *gate, struct sched *sched, CUstream stream);
 
 /* Before a context may end: opens what is closed and keeps the words in our own memory; gate_resume() goes back to the
  * pinned ones, or makes new ones at the next use when they are gone. */
@@ -39,8 +42,8 @@ void gate_resume(struct gate *gate, struct sched *sched, int gone);
 /* Makes the stream wait for chunk (once per stream and chunk). 0 or -1 when the driver would not. */
 int gate_wait_turn(struct gate *gate, CUstream stream, uint32_t chunk);
 
-/* Has the stream write the mark when all before it is done. */
-void gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark);
+/* Has the stream write the mark when all before it is done. 0 or -1. */
+int gate_write_mark(struct gate *gate, CUstream stream, uint32_t mark);
 
 /* Which lane of marks a stream writes to. */
 unsigned gate_lane(CUstream stream);

@@ -3,6 +3,7 @@
  * active, and what is made in them lives in it.
  */
 #include "hooks/context.h"
+#include "hooks/launch.h"
 #include "hooks/measure.h"
 
 #if CUDA_VERSION >= 12040
@@ -47,6 +48,25 @@ static CUresult enter_primary(struct context_call *c, CUdevice device)
 	return refused ? mem_refuse(&c->call) : CUDA_SUCCESS;
 }
 
+/* With the last of them the primary context may end: `device` is its, -1 where nothing of ours is. */
+static CUresult destroy_green(CUgreenCtx green, CUdevice device)
+{
+	CUcontext context = NULL;
+	CUresult result;
+
+	if (tenant_state() == TENANT_ON &&
+	    (!real.cuCtxFromGreenCtx || real.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS))
+		context = NULL;
+	launch_pause();
+	result = real.cuGreenCtxDestroy(green);
+	if (result != CUDA_SUCCESS)
+		context = NULL;
+	if (result != CUDA_SUCCESS || (device >= 0 && context_primary_is_active(device)))
+		device = -1;
+	launch_resume(context, device);
+	return result;
+}
+
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 			  unsigned int flags)
 {
@@ -67,7 +87,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
 	if (result == CUDA_SUCCESS)
 		result = enter_green(green, dev);
 	if (result != CUDA_SUCCESS) {
-		real.cuGreenCtxDestroy(green);
+		destroy_green(green, dev);
 		context_primary_ended(dev);
 		return result;
 	}
@@ -82,8 +102,8 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 	CUresult result;
 
 	if (!memory || charges_take(memory->charges, AT_GREEN, (uint64_t)(uintptr_t)hCtx, &entry))
-		return real.cuGreenCtxDestroy(hCtx);
-	result = real.cuGreenCtxDestroy(hCtx);
+		return destroy_green(hCtx, -1);
+	result = destroy_green(hCtx, entry.device);
 	if (result != CUDA_SUCCESS) {
 		memory_put_back(memory, &entry);
 		return result;

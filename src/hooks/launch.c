@@ -63,7 +63,7 @@ static int admit(struct launching *l)
 	struct sched *sched = &launcher->sched;
 	int can_gate = sched->use_turns && !l->ungated && !sched_is_dense(sched) &&
 		       !cost_is_unknown(l->cost) && !(many_streams(l) && cost_is_vague(l->cost)) &&
-		       gate_usable(&launcher->gate, sched);
+		       gate_usable(&launcher->gate, sched, l->stream);
 	struct admit_result result;
 	uint64_t now;
 
@@ -114,8 +114,10 @@ static int launch_slow(struct launching *l, int flows)
 		if (!l->sample)
 			cost_sample_failed(l->cost);
 	}
-	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched))
+	if (l->mark && !gate_usable(&launcher->gate, &launcher->sched, l->stream)) {
+		sched_mark_lost(&launcher->sched, l->mark);
 		l->mark = 0;
+	}
 	capture_restore(mode);
 	errno = saved;
 	return l->sample || l->mark;
@@ -205,8 +207,9 @@ void launch_end(struct launching *l, CUresult rc)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
 	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->company.word)
 		hold(l);
-	if (l->mark && rc == CUDA_SUCCESS)
-		gate_write_mark(&l->launcher->gate, l->stream, l->mark);
+	if (l->mark &&
+	    (rc != CUDA_SUCCESS || gate_write_mark(&l->launcher->gate, l->stream, l->mark) != 0))
+		sched_mark_lost(&l->launcher->sched, l->mark);
 	capture_restore(mode);
 	errno = saved;
 }

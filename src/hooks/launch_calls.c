@@ -198,12 +198,12 @@ static int multi_device_begin(struct launching *l, const CUDA_LAUNCH_PARAMS *p)
 static void multi_device_end(struct launching *l, CUresult rc)
 {
 	CUcontext context;
+	int pushed = real.cuStreamGetCtx(l->stream, &context) == CUDA_SUCCESS &&
+		     real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 
-	if (real.cuStreamGetCtx(l->stream, &context) != CUDA_SUCCESS ||
-	    real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
-		return;
-	launch_end(l, rc);
-	real.cuCtxPopCurrent_v2(&context);
+	launch_end(l, rc); /* whatever went wrong: it gives back what was taken */
+	if (pushed)
+		real.cuCtxPopCurrent_v2(&context);
 }
 
 /* One launch on several devices at once. A gate in front of one would stall the others, so the host waits for all. */

@@ -60,7 +60,7 @@ static struct sample *claim(struct sampler *sampler, CUcontext context)
 static int wants_gate(struct gate *gate, struct sched *sched, CUstream stream, struct cost *cost)
 {
 	return atomic_load_explicit(&cost->mean_ns, memory_order_relaxed) < SAMPLE_GATE_MAX_NS &&
-	       gate_usable(gate, sched) &&
+	       gate_usable(gate, sched, stream) &&
 	       (sched_done_by(sched, clock_now_ns() + SAMPLE_SOON_NS) ||
 		real.cuStreamQuery(stream) == CUDA_SUCCESS);
 }

@@ -25,6 +25,14 @@ uint32_t marks_issue(struct sched *sched, uint64_t ns, unsigned lane, int conten
 	return mark;
 }
 
+void sched_mark_lost(struct sched *sched, uint32_t mark)
+{
+	sched_lock(sched);
+	if ((int32_t)(mark - sched->done) > 0)
+		sched->mark_lane[mark % SCHED_MARKS] = SCHED_LANES;
+	sched_unlock(sched);
+}
+
 /* When a mark is due, if the work opened so far ends at `until`. */
 static uint64_t mark_due(const struct sched *sched, uint32_t mark, uint64_t opened, uint64_t until)
 {
@@ -38,10 +46,9 @@ static uint32_t see_marks(struct sched *sched)
 {
 	while (sched->done != sched->mark) {
 		uint32_t next = sched->done + 1;
-		uint32_t seen =
-			LOAD(&sched->lanes[sched->mark_lane[next % SCHED_MARKS] % SCHED_LANES]);
+		unsigned lane = sched->mark_lane[next % SCHED_MARKS];
 
-		if ((int32_t)(seen - next) < 0)
+		if (lane < SCHED_LANES && (int32_t)(LOAD(&sched->lanes[lane]) - next) < 0)
 			break;
 		sched->done = next;
 	}

@@ -112,14 +112,14 @@ struct sched {
 	_Atomic uint32_t
 		*lanes; /* per lane of streams, the last mark passed: pinned memory, like `open` */
 	_Atomic uint32_t lane_words[SCHED_LANES];
-	uint32_t mark; /* last one issued */
-	uint32_t done; /* all marks up to this one have been seen */
-	uint8_t mark_lane[SCHED_MARKS];
-	_Atomic uint32_t ticking; /* the service thread looks at marks */
-	uint64_t issued_ns;	  /* all predicted work ever handed to the driver */
-	uint64_t marked_ns;	  /* of it, up to the last mark */
-	uint64_t late_ns;	  /* how late the next mark is by now, in turns of ours */
-	_Atomic uint32_t hangs;	  /* so late that nothing more is held back for it */
+	uint32_t mark;			/* last one issued */
+	uint32_t done;			/* all marks up to this one have been seen */
+	uint8_t mark_lane[SCHED_MARKS]; /* SCHED_LANES: it is in none */
+	_Atomic uint32_t ticking;	/* the service thread looks at marks */
+	uint64_t issued_ns;		/* all predicted work ever handed to the driver */
+	uint64_t marked_ns;		/* of it, up to the last mark */
+	uint64_t late_ns;		/* how late the next mark is by now, in turns of ours */
+	_Atomic uint32_t hangs;		/* so late that nothing more is held back for it */
 	uint64_t mark_ns[SCHED_MARKS], mark_work_ns[SCHED_MARKS];
 
 	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */
@@ -241,6 +241,9 @@ unsigned sched_sync_end(struct sched *sched, uint64_t now_ns,
  * is left closed; else the service thread goes on, and should be kicked. *ret_wake as in struct admit_result.
  */
 int sched_open(struct sched *sched, uint64_t now_ns, unsigned *ret_wake);
+
+/* No stream will write this mark after all: it is not waited for. */
+void sched_mark_lost(struct sched *sched, uint32_t mark);
 
 /* Moves the words to memory that the device can reach; keeps their values. */
 void sched_move_words(struct sched *sched, _Atomic uint32_t *open, _Atomic uint32_t *lanes);

@@ -133,6 +133,22 @@ part_of()
 	done
 }
 
+# What gates and marks live in ends with a context, and streams of another go on. Natively nothing happens.
+@test "contexts of each kind end with work under way, under a cap and beside a turn taker" {
+	local how
+	tenant taker CUOTA_WEIGHT=100 steady 1000 8 30
+	began taker
+	for how in other green primary; do
+		tenant "beside-$how" CUOTA_WEIGHT=100 contexts "$how" 6
+		ended "beside-$how"
+	done
+	machine alone
+	for how in other green primary; do
+		tenant "capped-$how" CUOTA_SM=60 contexts "$how" 6
+		ended "capped-$how"
+	done
+}
+
 # A kernel that does not end with its turn: the device is shared, as the driver would, and both end.
 @test "a kernel of two seconds and a turn taker share the device" {
 	tenant a CUOTA_WEIGHT=100 steady 1000 8 9
