@@ -208,8 +208,7 @@ static void read_one(struct sampler *sampler, struct sched *sched, struct sample
 		sched_sampled(sched, sample->cost, ns > 1 ? (uint64_t)ns : 1, sample->charged_ns,
 			      &sample->company, clock_now_ns());
 	} else {
-		/* The context is gone, and its events with it. */
-		sample->context = NULL;
+		/* The events stay: when their context ends sample_forget() is told. */
 		cost_sample_failed(sample->cost);
 	}
 	atomic_store_explicit(&sample->state, SAMPLE_FREE, memory_order_release);

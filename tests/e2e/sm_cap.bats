@@ -47,6 +47,33 @@ BATS_TEST_RETRIES=2 # a neighbour on the machine can spoil a run, not three
 	between "$waiting" 90 3000 "the wait for them, ms"
 }
 
+# Ours only: this program records no event and waits for no word. The least that has to be is that it goes on, and ends.
+@test "a driver that refuses what a launch is timed and gated with costs a program nothing" {
+	local call
+	tenant other CUOTA_WEIGHT=100 steady 1000 8 40
+	began other
+	for call in cuEventCreate=2 cuEventRecord=999 cuEventRecord=999@8 cuEventQuery=999 cuEventElapsedTime=600 cuStreamQuery=999 \
+		cuMemHostAlloc=2 cuMemHostGetDevicePointer_v2=1 cuStreamWaitValue32_v2=801 cuStreamWaitValue32_v2=999@3 \
+		cuStreamWriteValue32_v2=801 cuStreamWriteValue32_v2=999@3 cuStreamGetCtx=400 cuCtxGetCurrent=201; do
+		tenant "fails" CUOTA_WEIGHT=100 CUOTA_SM=90 CUOTA_SIM_FAIL="$call" once 300 500
+		ended fails
+		between "$(cat "$DIR/fails.out")" 150 2500 "300 kernels of 0.5 ms, ms, with $call"
+	done
+}
+
+device_mib() { "$BUILD/cuota" status --json | jq '.gpus[0].memory.used_bytes / 1048576 | floor'; }
+
+# Each event here takes 2 MiB of the device, and some 400 launches a second are timed.
+@test "events that cannot be read are used again" {
+	tenant job CUOTA_SM=50 CUOTA_SIM_GROWTH=cuEventCreate=2M@1 CUOTA_SIM_FAIL=cuEventElapsedTime=600 steady 500 1 2
+	from=$(began job)
+	early=$(device_mib)
+	sleep 1.2
+	late=$(device_mib)
+	ended job
+	between "$late" "$early" $((early + 100)) "MiB of the device"
+}
+
 # Settings that bind nobody: within 5 points of what the program gets without the library.
 @test "a program that needs less than its cap gets all it needs" {
 	machine bare
