@@ -15,9 +15,12 @@
 #include "hooks/local_memory.h"
 #include "hooks/process.h"
 
+#define WAIT_MAX_NS (100 * NS_PER_MS) /* then it asks again: the cap may have been lifted */
+
 static void wait_on_host(struct launching *l, const struct admit_result *admit, uint64_t now)
 {
 	struct sched *sched = &l->launcher->sched;
+	uint64_t until = admit->until_ns < now + WAIT_MAX_NS ? admit->until_ns : now + WAIT_MAX_NS;
 	uint32_t seen = atomic_load(&sched->slot_sm->turn_futex);
 	uint64_t waited;
 	long slack = prctl(PR_GET_TIMERSLACK);
@@ -25,8 +28,8 @@ static void wait_on_host(struct launching *l, const struct admit_result *admit, 
 	demand_wait_begins(sched, now);
 	/* For the length of the wait: the usual 50 us would be lost at every turn. */
 	prctl(PR_SET_TIMERSLACK, 1000ul);
-	if (admit->until_ns > now)
-		futex_wait(&sched->slot_sm->turn_futex, seen, admit->until_ns - now);
+	if (until > now)
+		futex_wait(&sched->slot_sm->turn_futex, seen, until - now);
 	else
 		futex_wait(&sched->slot_sm->turn_futex, seen, TURN_GRACE_NS);
 	if (slack > 0)

@@ -158,6 +158,7 @@ static void reset(struct member *member, unsigned g, uint64_t key)
 	atomic_store(&group->byte_seconds, 0);
 	atomic_store(&group->byte_seconds_at_ns, now_ns);
 	atomic_store(&group->sm.tat_ns, 0);
+	atomic_store(&group->sm.tat_cap_bp, 0);
 	atomic_store(&group->sm.vtime_ns, 0);
 	atomic_store(&group->sm.busy_ns, 0);
 	atomic_store(&group->sm.throttled_ns, 0);

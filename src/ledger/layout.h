@@ -61,7 +61,8 @@ struct group_sm {
 	_Atomic uint64_t throttled_ns; /* host time spent waiting for the cap or a turn */
 	_Atomic uint64_t launches;
 	_Atomic uint64_t last_busy_ns; /* when work was last charged */
-	_Atomic uint64_t reserved[10];
+	_Atomic uint64_t tat_cap_bp;   /* the cap that tat_ns was reckoned by; 0 = nobody's yet */
+	_Atomic uint64_t reserved[9];
 };
 
 /*

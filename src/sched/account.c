@@ -18,6 +18,34 @@ uint32_t cap_of(const struct sched *sched)
 	return sched->capping && cap < QUOTA_SM_NONE ? cap : 0;
 }
 
+static uint32_t cap_or_all(const struct sched *sched)
+{
+	uint32_t cap = cap_of(sched);
+
+	return cap ? cap : QUOTA_SM_NONE;
+}
+
+void cap_begin(struct sched *sched)
+{
+	uint64_t nobodys = 0;
+
+	sched->cap_seen_bp = cap_or_all(sched);
+	atomic_compare_exchange_strong(&sched->group_sm->tat_cap_bp, &nobodys, sched->cap_seen_bp);
+}
+
+/* All members see the change, and one of them acts. Those whose own ceilings differ from the group's leave it alone. */
+void cap_follow(struct sched *sched, uint64_t now_ns)
+{
+	uint32_t cap = cap_or_all(sched), old = sched->cap_seen_bp;
+	uint64_t was = old;
+
+	if (cap == old)
+		return;
+	sched->cap_seen_bp = cap;
+	if (atomic_compare_exchange_strong(&sched->group_sm->tat_cap_bp, &was, cap))
+		bucket_recap(&sched->group_sm->tat_ns, now_ns, old, cap);
+}
+
 /*
  * Virtual time decides between those who wait for one another. While nobody does it stands still: what somebody used then
  * is neither a debt nor anybody's credit.

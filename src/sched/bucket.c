@@ -42,6 +42,20 @@ void bucket_charge(_Atomic uint64_t *tat, uint64_t now_ns, int64_t busy_ns, uint
 							memory_order_relaxed));
 }
 
+void bucket_recap(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t old_bp, uint32_t new_bp)
+{
+	uint64_t old = atomic_load_explicit(tat, memory_order_relaxed), owed;
+
+	do {
+		if (old <= now_ns || old > now_ns + BUCKET_DEBT_MAX_NS)
+			return;
+		owed = bucket_wall_ns((old - now_ns) * old_bp / BP, new_bp);
+		if (owed > BUCKET_DEBT_MAX_NS)
+			owed = BUCKET_DEBT_MAX_NS;
+	} while (!atomic_compare_exchange_weak_explicit(
+		tat, &old, now_ns + owed, memory_order_relaxed, memory_order_relaxed));
+}
+
 void bucket_forget(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns)
 {
 	uint64_t floor = credit_floor(now_ns, cap_bp, burst_ns);

@@ -4,7 +4,7 @@
  * The word is the instant at which everything charged so far is paid for ("theoretical arrival time"): busy
  * time c under a cap moves it c / cap into the future, and work may start when it is not ahead of now. So the
  * members of a group share one cap with one atomic step each and no lock, a member that dies leaves nothing
- * behind, a changed cap counts from the next charge on, and debt from a long kernel is repaid exactly.
+ * behind, and debt from a long kernel is repaid exactly. A changed cap counts for what is still owed, too.
  *
  * Credit is bounded: at most BUCKET_BURST_NS of device time may be saved up, which bounds any window's
  * excess; a newcomer or sleeper starts at the present.
@@ -35,6 +35,9 @@ static inline int bucket_has(const _Atomic uint64_t *tat, uint64_t now_ns, uint3
 	return atomic_load_explicit(tat, memory_order_relaxed) + bucket_wall_ns(busy_ns, cap_bp) <=
 	       now_ns;
 }
+
+/* The cap has changed: what is owed in device time stays, and is owed for as long as the new cap takes to pay for it. */
+void bucket_recap(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t old_bp, uint32_t new_bp);
 
 /* Who comes after a pause has saved up no more than burst_ns. */
 void bucket_forget(_Atomic uint64_t *tat, uint64_t now_ns, uint32_t cap_bp, uint64_t burst_ns);

@@ -32,6 +32,10 @@ static inline void sched_unlock(struct sched *sched)
 /* The group's cap in hundredths of a percent; 0 = none, or not to be kept here. */
 uint32_t cap_of(const struct sched *sched);
 
+/* Our cap has changed since last time: the group's debt follows it, once. cap_begin(): from now on. */
+void cap_begin(struct sched *sched);
+void cap_follow(struct sched *sched, uint64_t now_ns);
+
 /* Pays `busy_ns` that goes to the device now. */
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns);
 uint64_t pay_pending(struct sched *sched, uint64_t now_ns);

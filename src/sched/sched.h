@@ -83,8 +83,9 @@ struct sched {
 	struct group_sm *group_sm;
 	struct slot_sm *slot_sm;
 	struct turns turns;
-	int use_turns; /* else caps by rate only */
-	int capping;   /* 0: CUOTA_SCHED=off, metering only */
+	int use_turns;	      /* else caps by rate only */
+	int capping;	      /* 0: CUOTA_SCHED=off, metering only */
+	uint32_t cap_seen_bp; /* what the cap was at the last tick */
 
 	_Atomic uint32_t
 		waiting; /* a charged launch waits on the host: what is pending is not on the device */

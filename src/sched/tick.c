@@ -91,6 +91,7 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 	uint64_t next = 0, flushed = LOAD(&sched->last_flush_ns), demand = 0;
 
 	*ret_wake = 0;
+	cap_follow(sched, now_ns);
 	if (sched->use_turns)
 		demand = demand_look(sched, now_ns);
 	if (sched->use_turns && sched->closed_launches)

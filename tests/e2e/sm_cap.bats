@@ -130,6 +130,22 @@ device_mib() { "$BUILD/cuota" status --json | jq '.gpus[0].memory.used_bytes / 1
 	between "$(share job $((up + 400)) $((up + 1600)))" 42 65 "after 20 -> 60"
 }
 
+# Three kernels of 100 ms under a cap of 1 % are paid for in 30 s.
+@test "a cap that is lifted lets go who waits for it, and leaves no debt of that length behind" {
+	tenant job CUOTA_GROUP=job CUOTA_SM=1 steady 100000 1 6
+	from=$(began job)
+	sleep 1
+	"$BUILD/cuota" set --sm none job
+	lifted=$(now_ms)
+	sleep 1.5
+	"$BUILD/cuota" set --sm 50 job
+	halved=$(now_ms)
+	ended job
+	between "$(pause_of job 0 $((lifted + 500)))" 0 1800 "its longest pause until then"
+	between "$(share job $((lifted + 500)) "$halved")" 80 101 "without a cap"
+	between "$(share job $((halved + 700)) $((halved + 2200)))" 35 60 "with a cap of 50"
+}
+
 @test "CUOTA_SCHED: off keeps no cap, rate and turns and auto do" {
 	local mode
 	for mode in off rate turns auto; do

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "sched/bucket.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -150,6 +151,28 @@ START_TEST(a_changed_cap_counts_from_the_next_charge)
 }
 END_TEST
 
+/* Device time is what is owed: 300 ms, under a cap of 1 % for 30 s. Credit and damage stay what they are. */
+START_TEST(what_is_owed_follows_a_changed_cap)
+{
+	_Atomic uint64_t word = NOW + 30000 * NS_PER_MS;
+
+	bucket_recap(&word, NOW, 100, 5000);
+	ck_assert_uint_eq(word, NOW + 600 * NS_PER_MS);
+	bucket_recap(&word, NOW, 5000, QUOTA_SM_NONE);
+	ck_assert_uint_eq(word, NOW + 300 * NS_PER_MS);
+	bucket_recap(&word, NOW, QUOTA_SM_NONE, 100);
+	ck_assert_uint_eq(word, NOW + 30000 * NS_PER_MS);
+	bucket_recap(&word, NOW, 10000, 1);
+	ck_assert_uint_eq(word, NOW + BUCKET_DEBT_MAX_NS);
+	word = NOW - 5;
+	bucket_recap(&word, NOW, 100, 5000);
+	ck_assert_uint_eq(word, NOW - 5);
+	word = NOW + BUCKET_DEBT_MAX_NS + 1;
+	bucket_recap(&word, NOW, 100, 5000);
+	ck_assert_uint_eq(word, NOW + BUCKET_DEBT_MAX_NS + 1);
+}
+END_TEST
+
 START_TEST(who_must_wait_next_to_others_saves_up_a_batch_first)
 {
 	_Atomic uint64_t tat = 0;
@@ -226,6 +249,7 @@ int main(void)
 	tcase_add_test(tcase, a_correction_gives_back_what_was_charged_too_much);
 	tcase_add_test(tcase, a_correction_gives_no_more_credit_than_may_be_saved);
 	tcase_add_test(tcase, a_changed_cap_counts_from_the_next_charge);
+	tcase_add_test(tcase, what_is_owed_follows_a_changed_cap);
 	tcase_add_test(tcase, who_must_wait_next_to_others_saves_up_a_batch_first);
 	tcase_add_test(tcase, a_word_from_beyond_the_longest_debt_is_damage_and_holds_nobody);
 	tcase_add_test(tcase, a_clock_that_began_just_now_does_not_wrap);
