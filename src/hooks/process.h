@@ -33,7 +33,8 @@ struct process {
 	struct config config;
 	struct policy *policy;
 	char dir[PATH_MAX];
-	int contexts_overlap; /* MPS: kernels of different processes run side by side */
+	int ledgers_looked_for; /* at cuInit, when CUOTA_STRICT is set; under seat_lock */
+	int contexts_overlap;	/* MPS: kernels of different processes run side by side */
 	struct service service;
 	_Atomic uint32_t seats;
 	struct device_tenant devices[TENANT_DEVICES];

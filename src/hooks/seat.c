@@ -112,6 +112,13 @@ static void note_device_name(struct device_tenant *device)
 		words_store(device->ledger.file->header.device_name, 8, name);
 }
 
+static enum attached refuse_without_ledger(const struct device_tenant *device,
+					   const struct error *err)
+{
+	log_must("%s: no ledger, and CUOTA_STRICT is set: %s", device->uuid, err->text);
+	return SEAT_REFUSED;
+}
+
 static enum attached attach(struct process *process, struct device_tenant *device)
 {
 	struct error err = {""};
@@ -126,11 +133,8 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 		config_quota(&process->config, (unsigned)device->ordinal, device->uuid, total);
 	device->ceiling = tenant_ceiling(device->uuid, total);
 	if (open_ledger(process, device, &err) != 0) {
-		if (process->config.strict) {
-			log_must("%s: no ledger, and CUOTA_STRICT is set: %s", device->uuid,
-				 err.text);
-			return SEAT_REFUSED;
-		}
+		if (process->config.strict)
+			return refuse_without_ledger(device, &err);
 		log_must("%s: no ledger: caps hold within this process alone: %s", device->uuid,
 			 err.text);
 		how = SEAT_PRIVATE;
@@ -159,12 +163,28 @@ static void note_seat(struct process *process, struct device_tenant *device)
 	atomic_store(&process->only_sched, only ? only->sched : NULL);
 }
 
+static void lock_seats(struct process *process)
+{
+	uint32_t unlocked = 0;
+
+	while (!atomic_compare_exchange_strong(&process->seat_lock, &unlocked, 1)) {
+		futex_wait(&process->seat_lock, 1, NS_PER_MS);
+		unlocked = 0;
+	}
+}
+
+static void unlock_seats(struct process *process)
+{
+	atomic_store(&process->seat_lock, 0);
+	futex_wake(&process->seat_lock, 1);
+}
+
 /* The first use of a device, or one that may not be used. */
 static __attribute__((noinline)) struct device_tenant *take_seat(CUdevice cuda_device)
 {
 	struct process *process;
 	struct device_tenant *device;
-	uint32_t attached, unlocked = 0;
+	uint32_t attached;
 	int saved = errno;
 
 	if (tenant_state() != TENANT_ON || cuda_device < 0 || cuda_device >= TENANT_DEVICES)
@@ -174,10 +194,7 @@ static __attribute__((noinline)) struct device_tenant *take_seat(CUdevice cuda_d
 	attached = atomic_load_explicit(&device->attached, memory_order_acquire);
 	if (attached != SEAT_NONE)
 		return attached == SEAT_REFUSED ? NULL : device;
-	while (!atomic_compare_exchange_strong(&process->seat_lock, &unlocked, 1)) {
-		futex_wait(&process->seat_lock, 1, NS_PER_MS);
-		unlocked = 0;
-	}
+	lock_seats(process);
 	attached = atomic_load(&device->attached);
 	if (attached == SEAT_NONE) {
 		device->device = cuda_device;
@@ -187,10 +204,49 @@ static __attribute__((noinline)) struct device_tenant *take_seat(CUdevice cuda_d
 		if (attached == SEAT_SHARED || attached == SEAT_PRIVATE)
 			note_seat(process, device);
 	}
-	atomic_store(&process->seat_lock, 0);
-	futex_wake(&process->seat_lock, 1);
+	unlock_seats(process);
 	errno = saved;
 	return attached == SEAT_SHARED || attached == SEAT_PRIVATE ? device : NULL;
+}
+
+/* Opens the ledger and lets it go: a program that starts may never use this device. */
+static void look_for_ledger(struct process *process, CUdevice cuda_device)
+{
+	struct device_tenant *device = &process->devices[cuda_device];
+	struct error err = {""};
+
+	if (atomic_load(&device->attached) != SEAT_NONE ||
+	    device_uuid(cuda_device, device->uuid) != 0)
+		return;
+	if (open_ledger(process, device, &err) == 0)
+		ledger_close(&device->ledger);
+	else
+		atomic_store_explicit(&device->attached, refuse_without_ledger(device, &err),
+				      memory_order_release);
+}
+
+int tenant_start_refused(void)
+{
+	struct process *process;
+	int count = 0, refused = 0, saved = errno;
+
+	if (tenant_state() != TENANT_ON)
+		return tenant_state() == TENANT_REFUSED;
+	process = atomic_load(&tenant_process);
+	if (!process->config.strict || real.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return 0;
+	if (count > TENANT_DEVICES)
+		count = TENANT_DEVICES;
+	lock_seats(process);
+	for (int i = 0; i < count; i++) {
+		if (!process->ledgers_looked_for)
+			look_for_ledger(process, i);
+		refused |= tenant_refused(i);
+	}
+	process->ledgers_looked_for = 1;
+	unlock_seats(process);
+	errno = saved;
+	return refused;
 }
 
 struct device_tenant *tenant_of_device(CUdevice device)

@@ -1,4 +1,7 @@
-/* cuInit: where a malformed quota stops the program, loudly, instead of running it without one. */
+/*
+ * cuInit: where a malformed quota stops the program, loudly, instead of running it without one; with CUOTA_STRICT also one
+ * that cannot be enforced.
+ */
 #include "hooks/hooks.h"
 #include "hooks/tenant.h"
 
@@ -12,5 +15,7 @@ CUresult cuInit(unsigned int flags)
 	CUresult result = real.cuInit(flags);
 
 	hooks_load_behind();
+	if (result == CUDA_SUCCESS && tenant_start_refused())
+		return CUDA_ERROR_NOT_PERMITTED;
 	return result;
 }

@@ -6,7 +6,7 @@
  *   UNKNOWN  nothing read yet
  *   OFF      no quota is asked for: every wrapper passes straight through
  *   ON       quotas in force
- *   REFUSED  a malformed quota, or CUOTA_STRICT and no ledger: cuInit fails
+ *   REFUSED  a malformed quota: cuInit fails
  */
 #ifndef CUOTA_HOOKS_TENANT_H
 #define CUOTA_HOOKS_TENANT_H
@@ -96,6 +96,12 @@ void tenant_wake(struct device_tenant *device, unsigned wake);
 
 /* 1 when a seat on the device was asked for and must not be done without: memory is then refused. */
 int tenant_refused(CUdevice device);
+
+/*
+ * 1 when cuInit must fail, after the driver's own: a malformed quota, or CUOTA_STRICT and a device of the program's
+ * without a ledger. The reason has been logged, once. Takes no seat.
+ */
+int tenant_start_refused(void);
 
 /* 1 when this process has a seat on some device: for views that need no context. */
 int tenant_is_on(void);
