@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "driver/loader.h"
-#include "driver/object.h"
+#include "base/object.h"
 
 unsigned library_fill(struct library *library, void *handle,
 		      void *(*resolve)(void *handle, const char *name))

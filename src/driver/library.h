@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "driver/object.h"
+#include "base/object.h"
 
 struct library {
 	const char *soname;

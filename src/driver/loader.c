@@ -1,6 +1,6 @@
 /*
  * The loader's functions, see loader.h. The link map is only walked for objects that were there at start,
- * which are never unloaded; later ones are reached through dl_iterate_phdr (driver/object.c).
+ * which are never unloaded; later ones are reached through dl_iterate_phdr (base/object.c).
  */
 #include "driver/loader.h"
 

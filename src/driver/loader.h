@@ -2,13 +2,13 @@
  * The loader's functions as the next library in line has them, whatever this library exports itself.
  *
  * "Next" is load order after us: the C library, or another preload library that hooks the same functions, so
- * that chains of them work in either order. Found by walking the link map (driver/object.h): neither dlsym
+ * that chains of them work in either order. Found by walking the link map (base/object.h): neither dlsym
  * nor a private name of the C library is needed to find dlsym, and no version of one is asked for.
  */
 #ifndef CUOTA_DRIVER_LOADER_H
 #define CUOTA_DRIVER_LOADER_H
 
-#include "driver/object.h"
+#include "base/object.h"
 
 /* The definition of `name` after this library, else any outside of it; NULL when there is none. Walks all
  * objects: keep the answer. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver/text.h"
+#include "base/text.h"
 #include "driver/cuda_abi.h" /* rows depend on CUDA_VERSION */
 
 #define NAME_SLOTS 2048u /* a power of two */

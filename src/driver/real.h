@@ -13,7 +13,7 @@
 #define CUOTA_DRIVER_REAL_H
 
 #include "driver/cuda_abi.h"
-#include "driver/object.h"
+#include "base/object.h"
 
 struct real_driver {
 #define HOOK(symbol, family) __typeof__(symbol) *symbol;

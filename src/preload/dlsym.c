@@ -13,7 +13,7 @@
 
 #include "driver/loader.h"
 #include "driver/lookup.h"
-#include "driver/text.h"
+#include "base/text.h"
 #include "hooks/hooks.h"
 #include "preload/deepbind.h"
 #include "preload/own_handle.h"

@@ -8,7 +8,7 @@
 #define CUOTA_PRELOAD_DLSYM_H
 
 #include "driver/names.h"
-#include "driver/object.h"
+#include "base/object.h"
 
 void *dlsym_answer(void *handle, const char *name, const void *caller, void **ret_answer);
 void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller,

@@ -11,7 +11,7 @@
 
 #include "driver/loader.h"
 #include "driver/real.h"
-#include "driver/text.h"
+#include "base/text.h"
 
 static const char *soname_of(const char *name)
 {

@@ -8,7 +8,7 @@
 #ifndef CUOTA_PRELOAD_SCOPE_H
 #define CUOTA_PRELOAD_SCOPE_H
 
-#include "driver/object.h"
+#include "base/object.h"
 
 /* `from`: the object that the caller is in. `soname`: whose function it is. */
 void *scope_default(const struct object *from, const char *name, const char *soname);

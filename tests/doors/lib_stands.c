@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "driver/cuda_abi.h"
-#include "driver/object.h"
+#include "base/object.h"
 
 static unsigned counted;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/object.h"
+#include "base/object.h"
 
 /* Ends the test program unless cond holds. */
 #define CHECK(cond, ...) \

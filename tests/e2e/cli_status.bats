@@ -110,6 +110,18 @@ json() { "$CUOTA" status --interval 0 --json; }
 	json | jq -e --argjson pid $! '.gpus[].unattached | length == 1 and .[0].pid == $pid and .[0].used_bytes > 300 * 1048576'
 }
 
+@test "inside a quota status shows the whole card all the same, and who is not under one" {
+	local whole other
+	hold train 100 --mem 4G
+	"$TENANT" run 1000000 1 100 "$DIR/bare.ready" "$DIR/bare.go" >"$DIR/bare.out" 2>&1 3>&- &
+	other=$!
+	HOLDERS+=("$other")
+	wait_for "$DIR/bare.ready"
+	whole=$(json | jq -c '.gpus[] | [.memory, .unattached, .invisible_processes]')
+	[ "$("$CUOTA" run --group train --mem 4G -- "$CUOTA" status --json | jq -c '.gpus[] | [.memory, .unattached, .invisible_processes]')" = "$whole" ]
+	jq -e ".[1][0].pid == $other" <<<"$whole"
+}
+
 @test "who was killed is gone from the table at once" {
 	hold train 100 --mem 2G
 	kill -9 "$HELD"

@@ -1,5 +1,5 @@
 /*
- * Mapped objects and the tables of real functions: src/driver/object.c, library.c, real.c.
+ * Mapped objects and the tables of real functions: src/base/object.c, library.c, real.c.
  */
 #include <check.h>
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 #include "driver/library.h"
 #include "driver/loader.h"
-#include "driver/object.h"
+#include "base/object.h"
 #include "driver/real.h"
 
 /* The functions looked for are ones that no sanitizer replaces. */

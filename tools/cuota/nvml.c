@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/object.h"
+
 typedef int nvml_return; /* nvmlReturn_t: 0 = success */
 typedef struct nvml_device_opaque *nvml_device;
 
+#define NVML_LIBRARY	       "libnvidia-ml.so.1"
 #define NVML_INSUFFICIENT_SIZE 7
 
 struct memory_v1 {
@@ -53,17 +56,30 @@ static struct {
 #undef CALL
 } nvml;
 
+/*
+ * The library's own function, where libcuota is preloaded into this command as well (ld.so.preload, a shell under
+ * `cuota run`): its dlsym would answer with the group's view, and here the whole card is looked at.
+ */
+static void *own_symbol(const char *symbol)
+{
+	struct object object;
+
+	if (object_by_soname(NVML_LIBRARY, &object))
+		return dlsym(nvml.handle, symbol);
+	return object_symbol(&object, symbol);
+}
+
 int nvml_open(struct error *err)
 {
 	nvml_return rc;
 
 	if (nvml.handle)
 		return 0;
-	nvml.handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	nvml.handle = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!nvml.handle)
 		return error_set(err, ENOENT,
-				 "no libnvidia-ml.so.1: is an NVIDIA driver installed?");
-#define CALL(field, symbol, arguments) *(void **)&nvml.field = dlsym(nvml.handle, symbol);
+				 "no " NVML_LIBRARY ": is an NVIDIA driver installed?");
+#define CALL(field, symbol, arguments) *(void **)&nvml.field = own_symbol(symbol);
 	NVML_CALLS(CALL)
 #undef CALL
 	rc = nvml.init ? nvml.init() : -1;
@@ -87,7 +103,7 @@ void nvml_close(void)
 
 int nvml_has(const char *symbol)
 {
-	return nvml.handle && dlsym(nvml.handle, symbol);
+	return nvml.handle && own_symbol(symbol);
 }
 
 static void read_processes(nvml_device device, struct nvml_gpu *gpu)

@@ -7,8 +7,8 @@
  *
  * Any thread. What a struct object points to lives as long as the object stays mapped.
  */
-#ifndef CUOTA_DRIVER_OBJECT_H
-#define CUOTA_DRIVER_OBJECT_H
+#ifndef CUOTA_BASE_OBJECT_H
+#define CUOTA_BASE_OBJECT_H
 
 #include <elf.h>
 #include <link.h>

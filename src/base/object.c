@@ -2,14 +2,14 @@
  * Mapped ELF objects, see object.h. The hash tables are read as the System V and GNU formats define
  * them; symbol versions are not looked at, because the driver has none.
  */
-#include "driver/object.h"
+#include "base/object.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/auxv.h>
 
-#include "driver/text.h"
+#include "base/text.h"
 
 /* ld.so rewrites these entries to addresses in place, except in the objects it maps read-only (vdso). */
 static const void *dynamic_address(const struct object *object, ElfW(Addr) value)
