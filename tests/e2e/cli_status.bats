@@ -130,6 +130,9 @@ json() { "$CUOTA" status --interval 0 --json; }
 
 # ---- set ---------------------------------------------------------------------------------------------
 
+# limit GROUP KEY: what was set
+limit() { sed -n "s/^$2 = //p" "$CUOTA_DIR/limits/$1.limits"; }
+
 @test "set changes a running group's caps at once" {
 	hold train 500 --mem 2G
 	"$CUOTA" set train --mem 4G --sm 25% --weight 300 --priority low
@@ -158,7 +161,34 @@ json() { "$CUOTA" status --interval 0 --json; }
 	refuses 2 "^cuota set: --sm '0'" "$CUOTA" set train --sm 0
 	refuses 2 "^cuota set: --weight '0'" "$CUOTA" set train --weight 0
 	refuses 2 "^cuota set: --priority 'x'" "$CUOTA" set train --priority x
+	refuses 2 "no list" "$CUOTA" set train --mem 0=1G,2G
+	refuses 2 "goes alone" "$CUOTA" set train --reset --mem 1G
 	refuses 1 "nothing was set" "$CUOTA" set train --reset
+}
+
+@test "set takes what run takes, and a percent is of the same device" {
+	hold train 100 --mem 50% --sm none
+	hold probe 100 --mem 12.34%
+	local half part
+	half=$(json | jq '.gpus[].groups[] | select(.name == "train").memory.cap_bytes')
+	part=$(json | jq '.gpus[].groups[] | select(.name == "probe").memory.cap_bytes')
+	"$CUOTA" set train --mem 12.34% --sm NONE --priority HIGH
+	[ "$(limit train mem)" = "$part" ]
+	"$CUOTA" set train --mem 50%
+	[ "$(limit train mem)" = "$half" ]
+	"$CUOTA" set train --mem None
+	[ "$(limit train mem)" = none ]
+	[ "$(limit train priority)" = 3 ]
+}
+
+@test "a percent is of the device, also from inside a quota" {
+	hold train 100 --mem 4G
+	"$CUOTA" set train --mem 50%
+	local half
+	half=$(limit train mem)
+	"$CUOTA" run --group train --mem 4G -- "$CUOTA" set train --mem 50%
+	[ "$(limit train mem)" = "$half" ]
+	[ "$half" -gt 4294967296 ]
 }
 
 @test "only the owner and root may set" {

@@ -12,6 +12,7 @@
 
 #include "base/group_name.h"
 #include "base/size.h"
+#include "base/spec.h"
 #include "ledgers.h"
 #include "snapshot.h"
 
@@ -51,73 +52,64 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!in->group)
 			argp_error(state, "no group given");
-		if (!in->mem && !in->mem_process && !in->sm && !in->weight && !in->priority &&
-		    !in->reset)
-			argp_error(state, "nothing to set");
+		if (!in->mem && !in->mem_process && !in->sm && !in->weight && !in->priority) {
+			if (!in->reset)
+				argp_error(state, "nothing to set");
+		} else if (in->reset) {
+			argp_error(state, "--reset goes alone");
+		}
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
-/* A percent is of the device: device_bytes is 0 when the group's devices do not agree on that. */
-static int parse_size(const char *text, uint64_t device_bytes, uint64_t *ret, struct error *err)
+/* By the parser of `run` and of the environment; what is not given stays unset. */
+static int parse_value(enum spec_kind kind, const char *option, const char *text, struct spec *ret)
 {
-	size_t length = strlen(text);
-	uint32_t bp;
+	struct error err = {""};
 	int rc;
 
-	if (!strcmp(text, "none")) {
-		*ret = QUOTA_NONE;
+	*ret = (struct spec){.unit = SPEC_UNSET};
+	if (!text)
 		return 0;
-	}
-	if (!length || text[length - 1] != '%')
-		return size_parse(text, ret, err);
-	rc = percent_parse(text, &bp, err);
-	if (!rc && !device_bytes)
-		return error_set(err, EINVAL, "the group is on GPUs of several sizes: write bytes");
-	if (!rc)
-		*ret = (uint64_t)((double)device_bytes / 10000 * bp);
+	rc = strpbrk(text, ",=") ? error_set(&err, EINVAL, "one value for all devices, no list")
+				 : spec_parse_value(kind, text, ret, &err);
+	if (rc)
+		cli_error("%s '%s': %s", option, text, err.text);
 	return rc;
 }
 
-static int parse_priority(const char *text, uint32_t *ret, struct error *err)
+/* A percent is of the device: device_bytes is 0 when the group's devices do not agree on that. */
+static int parse_size(const char *option, const char *text, uint64_t device_bytes, uint64_t *ret)
 {
-	for (uint32_t p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++) {
-		if (!strcmp(text, priority_name(p))) {
-			*ret = p;
-			return 0;
-		}
-	}
-	return error_set(err, EINVAL, "write high, normal or low");
-}
+	struct spec spec;
+	int rc = parse_value(SPEC_MEM, option, text, &spec);
 
-static int complain(const char *option, const char *text, const struct error *err)
-{
-	cli_error("%s '%s': %s", option, text, err->text);
-	return -EINVAL;
+	if (rc)
+		return rc;
+	if (spec.unit == SPEC_PERCENT_BP && !device_bytes) {
+		cli_error("%s '%s': the group is on GPUs of several sizes: write bytes", option,
+			  text);
+		return -EINVAL;
+	}
+	*ret = spec_bytes(&spec, device_bytes);
+	return 0;
 }
 
 static int parse_quota(const struct input *in, uint64_t device_bytes, struct quota *ret)
 {
-	struct error err = {""};
-	uint64_t weight;
+	struct spec sm, weight, priority;
 
-	*ret = (struct quota){0};
-	if (in->mem && parse_size(in->mem, device_bytes, &ret->mem_bytes, &err))
-		return complain("--mem", in->mem, &err);
-	if (in->mem_process &&
-	    parse_size(in->mem_process, device_bytes, &ret->mem_process_bytes, &err))
-		return complain("--mem-per-process", in->mem_process, &err);
-	if (in->sm && !strcmp(in->sm, "none"))
-		ret->sm_bp = QUOTA_SM_NONE;
-	else if (in->sm && percent_parse(in->sm, &ret->sm_bp, &err))
-		return complain("--sm", in->sm, &err);
-	if (in->weight && number_parse(in->weight, 1, 10000, &weight, &err))
-		return complain("--weight", in->weight, &err);
-	if (in->weight)
-		ret->weight = (uint32_t)weight;
-	if (in->priority && parse_priority(in->priority, &ret->priority, &err))
-		return complain("--priority", in->priority, &err);
+	if (parse_size("--mem", in->mem, device_bytes, &ret->mem_bytes) ||
+	    parse_size("--mem-per-process", in->mem_process, device_bytes,
+		       &ret->mem_process_bytes) ||
+	    parse_value(SPEC_SM, "--sm", in->sm, &sm) ||
+	    parse_value(SPEC_WEIGHT, "--weight", in->weight, &weight) ||
+	    parse_value(SPEC_PRIORITY, "--priority", in->priority, &priority))
+		return -EINVAL;
+	ret->sm_bp = spec_sm_bp(&sm);
+	ret->weight = spec_number(&weight);
+	ret->priority = spec_number(&priority);
 	return 0;
 }
 
@@ -131,6 +123,17 @@ struct place {
 	int found;
 };
 
+/*
+ * What a percent is of: the total that CUDA shows, as a member noted it. Members may write there: never more than NVML says,
+ * whose total is a little larger.
+ */
+static uint64_t whole_device(const struct gpu_state *gpu)
+{
+	uint64_t noted = gpu->view->device_bytes;
+
+	return noted && (!gpu->total_bytes || noted < gpu->total_bytes) ? noted : gpu->total_bytes;
+}
+
 static void add_place(struct place *place, const struct gpu_state *gpu,
 		      const struct group_view *group)
 {
@@ -138,8 +141,8 @@ static void add_place(struct place *place, const struct gpu_state *gpu,
 	unsigned i;
 
 	if (!place->found++)
-		place->device_bytes = gpu->total_bytes;
-	else if (place->device_bytes != gpu->total_bytes)
+		place->device_bytes = whole_device(gpu);
+	else if (place->device_bytes != whole_device(gpu))
 		place->device_bytes = 0;
 	place->owner_uid = group->owner_uid;
 	if (group->used_bytes > place->used_bytes)
@@ -240,7 +243,7 @@ int command_set(int argc, char **argv)
 	};
 	struct input in = {0};
 	struct place place;
-	struct quota quota;
+	struct quota quota = {0};
 	struct error err = {""};
 	char used[16], cap[16];
 
