@@ -53,6 +53,7 @@ teardown() { cli_teardown; }
 	for value in 0 10001 -1 '' x 1.5; do
 		refuses 125 "^cuota run: --weight '" "$CUOTA" run "--weight=$value" -- touch "$DIR/ran"
 	done
+	refuses 125 "^cuota run: --mem '0'" "$CUOTA" run --mem 0 --mem 4G -- touch "$DIR/ran"
 	refuses 125 "^cuota run: --priority 'urgent'" "$CUOTA" run --priority urgent -- touch "$DIR/ran"
 	refuses 125 "^cuota run: --group 'a b'" "$CUOTA" run --group 'a b' -- touch "$DIR/ran"
 	[ ! -e "$DIR/ran" ]
@@ -71,6 +72,8 @@ teardown() { cli_teardown; }
 	refuses 125 "no command given" "$CUOTA" run --mem 8G
 	refuses 127 "no-such-command: No such file" "$CUOTA" run -- no-such-command
 	refuses 126 "/etc/passwd: Permission denied" "$CUOTA" run -- /etc/passwd
+	run sh -c '"$1" run -- no-such-command 2>&-' sh "$CUOTA"
+	[ "$status" -eq 127 ]
 	run "$CUOTA" run --mem 8G -- sh -c 'exit 42'
 	[ "$status" -eq 42 ]
 	run "$CUOTA" run -- sh -c 'kill -TERM $$'

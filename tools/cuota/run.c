@@ -56,6 +56,41 @@ struct input {
 	char **command;
 };
 
+/* config_read() asks for variables by name: the one under test, or all that the command will see.
+ */
+static const char *one_name, *one_value;
+
+static const char *get_one(const char *name)
+{
+	return strcmp(name, one_name) ? NULL : one_value;
+}
+
+static const char *get_environment(const char *name)
+{
+	return getenv(name);
+}
+
+/* Every option on its own first, so that the message names the option and not a variable; one that a later one overrules, too. */
+static int check_option(size_t i, const char *value)
+{
+	struct config *config = malloc(sizeof(*config));
+	size_t prefix = strlen(settings[i].variable);
+	struct error err = {""};
+	int rc;
+
+	one_name = settings[i].variable;
+	one_value = value;
+	rc = config ? config_read(config, get_one, &err) : -ENOMEM;
+	if (!rc && settings[i].key == 'g' && strcmp(value, "auto"))
+		rc = group_name_check(value, &err);
+	if (rc && !strncmp(err.text, settings[i].variable, prefix) && err.text[prefix] == '=')
+		cli_error("%s %s", settings[i].option, err.text + prefix + 1);
+	else if (rc)
+		cli_error("%s '%s': %s", settings[i].option, value, err.text);
+	free(config);
+	return rc;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct input *in = state->input;
@@ -63,7 +98,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (settings[i].key == key) {
 			in->value[i] = arg;
-			return 0;
+			return check_option(i, arg) ? EINVAL : 0;
 		}
 	}
 	switch (key) {
@@ -81,49 +116,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
-}
-
-/* config_read() asks for variables by name: the one under test, or all that the command will see.
- */
-static const char *one_name, *one_value;
-
-static const char *get_one(const char *name)
-{
-	return strcmp(name, one_name) ? NULL : one_value;
-}
-
-static const char *get_environment(const char *name)
-{
-	return getenv(name);
-}
-
-/* Every option on its own first, so that the message names the option and not a variable. */
-static int check_options(const struct input *in)
-{
-	struct config *config = malloc(sizeof(*config));
-	struct error err;
-	int rc = config ? 0 : -ENOMEM;
-
-	for (size_t i = 0; !rc && i < SETTINGS; i++) {
-		size_t prefix = strlen(settings[i].variable);
-
-		if (!in->value[i])
-			continue;
-		one_name = settings[i].variable;
-		one_value = in->value[i];
-		err.text[0] = '\0';
-		rc = config_read(config, get_one, &err);
-		if (!rc && settings[i].key == 'g' && strcmp(in->value[i], "auto"))
-			rc = group_name_check(in->value[i], &err);
-		if (!rc)
-			continue;
-		if (!strncmp(err.text, settings[i].variable, prefix) && err.text[prefix] == '=')
-			cli_error("%s %s", settings[i].option, err.text + prefix + 1);
-		else
-			cli_error("%s '%s': %s", settings[i].option, in->value[i], err.text);
-	}
-	free(config);
-	return rc;
 }
 
 /* Then the whole, as the library will read it: what the caller's own environment adds must make
@@ -257,10 +249,9 @@ int command_run(int argc, char **argv)
 	struct input in = {0};
 	struct error err = {""};
 	char library[PATH_MAX], group[GROUP_NAME_BYTES];
+	int why;
 
 	cli_parse(&argp, argc, argv, CLI_RUN_FAILED, &in);
-	if (check_options(&in))
-		return CLI_RUN_FAILED;
 	if (run_library_find(library, &err)) {
 		cli_error("%s", err.text);
 		return CLI_RUN_FAILED;
@@ -279,6 +270,7 @@ int command_run(int argc, char **argv)
 	if (!in.no_check && run_watch_start(group, &err))
 		cli_error("note: cannot watch whether the library is loaded: %s", err.text);
 	execvp(in.command[0], in.command);
-	cli_error("%s: %s", in.command[0], strerror(errno));
-	return errno == ENOENT ? CLI_RUN_MISSING : CLI_RUN_CANNOT;
+	why = errno; /* before a standard error that is closed sets another */
+	cli_error("%s: %s", in.command[0], strerror(why));
+	return why == ENOENT ? CLI_RUN_MISSING : CLI_RUN_CANNOT;
 }
