@@ -117,7 +117,13 @@ assert sum(int(r["processes"]) for r in rows) == 2, rows'
 	refuses 2 "--by 'colour'" "$CUOTA" usage --by colour
 	refuses 2 "--format 'pdf'" "$CUOTA" usage --format pdf
 	refuses 2 "--price 'H200'" "$CUOTA" usage --price H200
-	refuses 2 "--price" "$CUOTA" usage --price H200=-1
+	refuses 2 "--price 'H200=-1'" "$CUOTA" usage --price H200=-1
+	refuses 2 "--price 'A=1,H200='" "$CUOTA" usage --price A=1,H200=
+	refuses 2 "--price ''" "$CUOTA" usage --price ''
+	refuses 2 "--since '2026-02-30'" "$CUOTA" usage --since 2026-02-30
+	refuses 2 "--since '1e3d'" "$CUOTA" usage --since 1e3d
+	refuses 2 "--since ' 7d'" "$CUOTA" usage --since ' 7d'
+	refuses 2 "--since is after --until" "$CUOTA" usage --since 1d --until 2d
 	run "$CUOTA" usage --since 2020-01-01 --until 2020-01-02
 	[ "$status" -eq 0 ]
 	[[ $output == *"No process"* ]]
@@ -230,6 +236,7 @@ serve()
 
 @test "the exporter wants an address" {
 	refuses 2 "write ADDRESS:PORT" "$CUOTA" exporter --listen nowhere
+	refuses 2 "a port is 65535 at most" timeout 5 "$CUOTA" exporter --listen 127.0.0.1:65536
 	refuses 2 "--listen 'no.such.host.invalid:1'" "$CUOTA" exporter --listen no.such.host.invalid:1
 }
 
@@ -297,5 +304,16 @@ serve()
 	run "$CUOTA" config check "$DIR/policy.conf"
 	[ "$status" -eq 1 ]
 	refuses 1 "No such file" "$CUOTA" config check "$DIR/none.conf"
+	mkfifo "$DIR/fifo"
+	run timeout 5 "$CUOTA" config check "$DIR/fifo"
+	[ "$status" -eq 1 ]
+	[ "$output" = "$DIR/fifo: not a regular file" ]
 	refuses 2 "check" "$CUOTA" config
+}
+
+@test "a CDI device has each setting once, and its name to itself" {
+	"$CUOTA" cdi generate --library "$BUILD/libcuota.so" --quota a:mem=8G,sm=30 --quota b:mem=8G |
+		jq -e '[.devices[].name] == ["a", "b"]'
+	refuses 1 "CUOTA_MEM twice" "$CUOTA" cdi generate --library "$BUILD/libcuota.so" --quota a:mem=8G,mem=4G
+	refuses 1 "a device of this name twice" "$CUOTA" cdi generate --library "$BUILD/libcuota.so" --quota a:mem=8G --quota a:sm=30
 }

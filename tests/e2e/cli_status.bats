@@ -56,6 +56,7 @@ json() { "$CUOTA" status --interval 0 --json; }
 	hold train 100 --mem 2G
 	refuses 1 "no group 'trian'" "$CUOTA" status trian
 	refuses 1 "no GPU '7'" "$CUOTA" status --gpu 7
+	"$CUOTA" status --gpu "$(json | jq -r '.gpus[0].uuid[:8] | ascii_upcase')" >/dev/null
 	"$CUOTA" status --gpu GPU- train | grep -q train
 }
 

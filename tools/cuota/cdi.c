@@ -100,6 +100,21 @@ static const struct {
 	{"group", "CUOTA_GROUP", -1},
 };
 
+static int append_once(json_t *env, const char *variable, const char *value, struct error *err)
+{
+	size_t length = strlen(variable), i;
+	json_t *before;
+
+	json_array_foreach(env, i, before)
+	{
+		const char *text = json_string_value(before);
+
+		if (text && !strncmp(text, variable, length) && text[length] == '=')
+			return error_set(err, EINVAL, "%s twice", variable);
+	}
+	return json_array_append_new(env, json_sprintf("%s=%s", variable, value));
+}
+
 static int add_setting(json_t *env, const char *key, const char *value, struct error *err)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -116,7 +131,7 @@ static int add_setting(json_t *env, const char *key, const char *value, struct e
 			error_prefix(err, "%s=%s", key, value);
 			return r;
 		}
-		return json_array_append_new(env, json_sprintf("%s=%s", keys[i].variable, value));
+		return append_once(env, keys[i].variable, value, err);
 	}
 	return error_set(err, EINVAL, "no such key: %.64s", key);
 }
@@ -134,6 +149,22 @@ static int check_name(const char *name, struct error *err)
 	return 0;
 }
 
+/* A runtime refuses the whole file for it. */
+static int check_unused(const json_t *devices, const char *name, struct error *err)
+{
+	const json_t *device;
+	size_t i;
+
+	json_array_foreach(devices, i, device)
+	{
+		const char *other = json_string_value(json_object_get(device, "name"));
+
+		if (other && !strcmp(other, name))
+			return error_set(err, EINVAL, "a device of this name twice");
+	}
+	return 0;
+}
+
 /* One device from "NAME:KEY=VALUE[,KEY=VALUE...]"; `text` is changed. */
 static int add_quota(json_t *devices, char *text, struct error *err)
 {
@@ -146,6 +177,8 @@ static int add_quota(json_t *devices, char *text, struct error *err)
 	if (rest)
 		*rest++ = '\0';
 	r = check_name(text, err);
+	if (r == 0)
+		r = check_unused(devices, text, err);
 	while (r == 0 && (pair = strsep(&rest, ","))) {
 		char *value = strchr(pair, '=');
 

@@ -72,12 +72,13 @@ int cli_duration(const char *text, double *ret_seconds, struct error *err)
 		char unit;
 		double seconds;
 	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+	size_t digits = strspn(text, "0123456789."); /* no sign, blank, exponent or nan */
 	char *end;
 	double value;
 
 	errno = 0;
 	value = strtod(text, &end);
-	if (end == text || errno || !(value >= 0) || value > 1e9)
+	if (end == text || end != text + digits || errno || value > 1e9)
 		return error_set(err, EINVAL, "'%s' is no duration: write 90s, 30m, 2h or 7d",
 				 text);
 	if (!*end) {

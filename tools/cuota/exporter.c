@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/size.h"
 #include "metrics.h"
 #include "mhd.h"
 #include "nvml.h"
@@ -46,10 +47,15 @@ static int resolve(const char *text, struct addrinfo **ret, struct error *err)
 	const char *colon = strrchr(text, ':');
 	char host[256];
 	size_t length;
+	uint64_t port;
 	int rc;
 
 	if (!colon || !colon[1])
 		return error_set(err, EINVAL, "'%s': write ADDRESS:PORT", text);
+	/* getaddrinfo() takes a larger number for what is left of it in 16 bits. */
+	if (!colon[1 + strspn(colon + 1, "0123456789")] &&
+	    number_parse(colon + 1, 0, UINT16_MAX, &port, NULL))
+		return error_set(err, EINVAL, "'%s': a port is 65535 at most", text);
 	length = (size_t)(colon - text);
 	if (length >= 2 && text[0] == '[' && colon[-1] == ']') {
 		text++;

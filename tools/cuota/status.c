@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spec.h"
+
 static const struct argp_option options[] = {
 	{"json", 'j', NULL, 0, "print JSON (docs/status-schema.md)", 0},
 	{"interval", 'i', "SECONDS", 0,
@@ -59,7 +61,7 @@ int status_wants_gpu(const struct status_options *in, const struct gpu_state *gp
 	index = strtol(in->gpu, &end, 10);
 	if (end != in->gpu && !*end)
 		return gpu->index == (int)index;
-	return *in->gpu && !strncmp(gpu->uuid, in->gpu, strlen(in->gpu));
+	return *in->gpu && spec_uuid_matches(in->gpu, gpu->uuid);
 }
 
 int status_wants_group(const struct status_options *in, const struct group_view *group)

@@ -53,31 +53,38 @@ static int parse_time(const char *text, double now_s, double *ret_s)
 		struct tm local = {.tm_isdst = -1};
 		const char *end = strptime(text, forms[i], &local);
 
-		if (end && !*end) {
-			*ret_s = (double)mktime(&local);
-			return 0;
-		}
+		struct tm written = local;
+
+		if (!end || *end)
+			continue;
+		*ret_s = (double)mktime(&local);
+		/* It would make the 2nd of March of a 30th of February. */
+		return local.tm_mday == written.tm_mday ? 0 : -EINVAL;
 	}
 	return -EINVAL;
 }
 
-static int parse_price(char *text, struct usage_options *in)
+static int parse_price(const char *text, struct usage_options *in)
 {
-	for (char *save, *part = strtok_r(text, ",", &save); part;
-	     part = strtok_r(NULL, ",", &save)) {
+	for (;; text++) {
 		struct usage_price *price = &in->prices[in->price_count];
-		char *equals = strrchr(part, '='), *end;
+		size_t length = strcspn(text, ","), model = length;
+		char *end;
 
-		if (!equals || equals == part || in->price_count == USAGE_PRICES)
+		while (model && text[model - 1] != '=')
+			model--;
+		if (model < 2 || model > sizeof(price->model) || in->price_count == USAGE_PRICES)
 			return -EINVAL;
-		*equals = '\0';
-		snprintf(price->model, sizeof(price->model), "%s", part);
-		price->per_hour = strtod(equals + 1, &end);
-		if (end == equals + 1 || *end || !(price->per_hour >= 0) || isinf(price->per_hour))
+		snprintf(price->model, sizeof(price->model), "%.*s", (int)model - 1, text);
+		price->per_hour = strtod(text + model, &end);
+		if (model == length || end != text + length || !(price->per_hour >= 0) ||
+		    isinf(price->per_hour))
 			return -EINVAL;
 		in->price_count++;
+		text += length;
+		if (!*text)
+			return 0;
 	}
-	return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -112,6 +119,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--price '%s': write MODEL=NUMBER, as H200=2.5", arg);
 		return 0;
 	case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", arg); return 0;
+	case ARGP_KEY_END:
+		if (in->since_s > in->until_s)
+			argp_error(state, "--since is after --until");
+		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
