@@ -62,6 +62,9 @@ teardown() { cli_teardown; }
 @test "a malformed quota in the environment stops run as well" {
 	CUOTA_MEM=8 refuses 125 "CUOTA_MEM='8': no unit" "$CUOTA" run -- touch "$DIR/ran"
 	CUOTA_SM=101 refuses 125 "CUOTA_SM='101'" "$CUOTA" run --mem 8G -- touch "$DIR/ran"
+	CUOTA_CONFIG=$DIR/none refuses 125 "none: no such file" "$CUOTA" run --mem 8G -- touch "$DIR/ran"
+	printf '[default]\nmem = 8\n' >"$DIR/policy"
+	CUOTA_CONFIG=$DIR/policy refuses 125 "policy:2: mem='8': no unit" "$CUOTA" run -- touch "$DIR/ran"
 	[ ! -e "$DIR/ran" ]
 	# An option stands for the variable.
 	CUOTA_MEM=8 "$CUOTA" run --mem 8G -- touch "$DIR/ran"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/policy.h"
 #include "run.h"
 
 /* One option = one variable, checked by the library's own parser. */
@@ -124,12 +125,17 @@ static int check_environment(char ret_group[GROUP_NAME_BYTES])
 {
 	struct config *config = malloc(sizeof(*config));
 	struct error err = {""};
+	struct policy *policy = NULL;
 	int rc = config ? config_read(config, get_environment, &err) : -ENOMEM;
 
+	if (!rc)
+		rc = policy_read(config->policy_path, &policy, &err);
 	if (rc)
 		cli_error("%s", err.text);
 	else
 		snprintf(ret_group, GROUP_NAME_BYTES, "%s", config->group);
+	if (!rc)
+		policy_free(policy);
 	free(config);
 	return rc;
 }
