@@ -311,6 +311,26 @@ serve()
 	refuses 2 "check" "$CUOTA" config
 }
 
+# In a mount namespace where /etc can be written; "$CUOTA" comes first, then the shell text.
+with_etc()
+{
+	mkdir -p "$DIR/etc"
+	run unshare -m -- bash -c 'mount -t tmpfs tmpfs "$0" && mkdir "$0/up" "$0/work" &&
+		mount -t overlay -o "lowerdir=/etc,upperdir=$0/up,workdir=$0/work" overlay /etc && rm -rf /etc/cuota || exit 99
+		CUOTA=$1; eval "$2"' "$DIR/etc" "$CUOTA" "$1"
+	[ "$status" -ne 99 ] || skip "mounting is not allowed here"
+}
+
+@test "the files of conf.d are a policy without the file beside them" {
+	with_etc 'mkdir -p /etc/cuota/conf.d; echo "[default]" >/etc/cuota/conf.d/a.conf; echo "mem = 2" >>/etc/cuota/conf.d/a.conf; "$CUOTA" config check'
+	[ "$status" -eq 1 ]
+	[[ $output == *"/etc/cuota/conf.d/a.conf:2: mem='2': no unit"* ]]
+	with_etc 'mkdir -p /etc/cuota/conf.d; echo "[default]" >/etc/cuota/conf.d/a.conf; "$CUOTA" config check; "$CUOTA" doctor --no-self-test'
+	[[ $output == *": good"* && $output == *"the policy can be read"* && $output != *"not there"* ]]
+	with_etc '"$CUOTA" config check; "$CUOTA" doctor --no-self-test'
+	[[ $output == *"no policy is set"* && $output == *"nothing bounds what users ask for"* ]]
+}
+
 @test "a CDI device has each setting once, and its name to itself" {
 	"$CUOTA" cdi generate --library "$BUILD/libcuota.so" --quota a:mem=8G,sm=30 --quota b:mem=8G |
 		jq -e '[.devices[].name] == ["a", "b"]'

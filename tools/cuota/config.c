@@ -143,7 +143,8 @@ static int check_lines(const struct input *in, const char *path)
 	return at.wrong;
 }
 
-static int check_whole(const char *path)
+/* With the files of conf.d, which are a policy also where the file beside them is not there. */
+static int check_whole(const char *path, int *ret_any)
 {
 	struct policy *policy = NULL;
 	struct error err = {""};
@@ -155,6 +156,7 @@ static int check_whole(const char *path)
 		printf("%s\n", err.text);
 	else if (policy_warning(policy)[0])
 		printf("note: %s\n", policy_warning(policy));
+	*ret_any = !rc && policy_any(policy);
 	policy_free(policy);
 	return rc;
 }
@@ -171,23 +173,22 @@ int command_config(int argc, char **argv)
 		       "it.",
 	};
 	struct input in = {0};
-	int wrong;
+	int wrong, missing, any;
 
 	cli_parse(&argp, argc, argv, CLI_USAGE, &in);
 	if (!in.file)
 		in.file = getenv("CUOTA_CONFIG") ? getenv("CUOTA_CONFIG") : POLICY_PATH;
 	wrong = check_lines(&in, in.file);
-	if (wrong == -ENOENT && !strcmp(in.file, POLICY_PATH)) {
-		printf("%s: not there: no policy is set\n", in.file);
-		return cli_finish(CLI_OK);
-	}
-	if (wrong < 0) {
+	missing = wrong == -ENOENT && !strcmp(in.file, POLICY_PATH);
+	if (wrong < 0 && !missing) {
 		cli_error("%s: %s", in.file, strerror(-wrong));
 		return CLI_FAILED;
 	}
-	if (check_whole(in.file) || wrong)
+	if (check_whole(in.file, &any) || wrong > 0)
 		return cli_finish(CLI_FAILED);
-	if (!in.quiet)
+	if (missing && !any)
+		printf("%s: not there: no policy is set\n", in.file);
+	else if (!in.quiet)
 		printf("%s: good\n", in.file);
 	return cli_finish(CLI_OK);
 }

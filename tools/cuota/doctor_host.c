@@ -198,7 +198,7 @@ void doctor_policy(struct doctor *doctor)
 	if (policy_warning(policy)[0]) {
 		doctor_add(doctor, "policy", DOCTOR_WARN, "%s", policy_warning(policy));
 		doctor_mend(doctor, "cuota config check");
-	} else if (access(POLICY_PATH, F_OK) && !(path && *path)) {
+	} else if (access(POLICY_PATH, F_OK) && !policy_any(policy)) {
 		doctor_add(doctor, "policy", DOCTOR_NOTE,
 			   "%s is not there: nothing bounds what users ask "
 			   "for",
