@@ -119,10 +119,42 @@ static enum attached refuse_without_ledger(const struct device_tenant *device,
 	return SEAT_REFUSED;
 }
 
-static enum attached attach(struct process *process, struct device_tenant *device)
+static int join_shared(struct process *process, struct device_tenant *device, struct error *err)
+{
+	int rc = open_ledger(process, device, err);
+
+	if (rc != 0)
+		return rc;
+	rc = service_join(process, device, err->text);
+	if (rc != 0)
+		ledger_close(&device->ledger);
+	else
+		journal_setup(process->dir);
+	return rc;
+}
+
+/* In the shared ledger; where that cannot be had, or has no room, in one of this process's own unless CUOTA_STRICT is set. */
+static enum attached sit_down(struct process *process, struct device_tenant *device)
 {
 	struct error err = {""};
-	enum attached how = SEAT_SHARED;
+
+	if (join_shared(process, device, &err) == 0)
+		return SEAT_SHARED;
+	if (process->config.strict)
+		return refuse_without_ledger(device, &err);
+	log_must("%s: no ledger: caps hold within this process alone: %s", device->uuid, err.text);
+	if (ledger_open_private(device->uuid, &device->ledger, &err) == 0) {
+		if (service_join(process, device, err.text) == 0)
+			return SEAT_PRIVATE;
+		ledger_close(&device->ledger);
+	}
+	log_must("%s: no ledger of its own either: %s", device->uuid, err.text);
+	return SEAT_REFUSED;
+}
+
+static enum attached attach(struct process *process, struct device_tenant *device)
+{
+	enum attached how;
 	size_t total = 0;
 
 	if (device_uuid(device->device, device->uuid) != 0 ||
@@ -132,21 +164,9 @@ static enum attached attach(struct process *process, struct device_tenant *devic
 	device->asked =
 		config_quota(&process->config, (unsigned)device->ordinal, device->uuid, total);
 	device->ceiling = tenant_ceiling(device->uuid, total);
-	if (open_ledger(process, device, &err) != 0) {
-		if (process->config.strict)
-			return refuse_without_ledger(device, &err);
-		log_must("%s: no ledger: caps hold within this process alone: %s", device->uuid,
-			 err.text);
-		how = SEAT_PRIVATE;
-		if (ledger_open_private(device->uuid, &device->ledger, &err) != 0)
-			return SEAT_REFUSED;
-	} else {
-		journal_setup(process->dir);
-	}
-	if (service_join(process, device, err.text) != 0) {
-		log_must("%s: cannot join the ledger: %s", device->uuid, err.text);
-		return SEAT_REFUSED;
-	}
+	how = sit_down(process, device);
+	if (how == SEAT_REFUSED)
+		return how;
 	atomic_store(&device->ledger.file->header.device_bytes, total);
 	note_device_name(device);
 	if (make_sched(process, device) != 0)

@@ -82,3 +82,28 @@ both_ledgers()
 @test "under CUOTA_STRICT=1 a start with good ledgers takes no seat" {
 	starts 0 0 CUOTA_MEM=1G CUOTA_STRICT=1 CUOTA_LOG=info
 }
+
+# Every slot looks taken, by somebody who is alive.
+fill_ledger()
+{
+	python3 -c '
+import sys
+with open(sys.argv[1], "r+b") as ledger:
+    size = ledger.seek(0, 2)
+    ledger.seek(192)
+    ledger.write(b"\x01\0\0\0" * ((size - 192) // 4))' "$1"
+}
+
+@test "a ledger without room for one more: each is capped on its own, or refused under CUOTA_STRICT=1" {
+	local ledger
+	for ledger in $(both_ledgers); do fill_ledger "$ledger"; done
+	printf '%s\n' "ctx 0" "alloc x 300M" "alloc y 300M" |
+		env CUOTA_MEM=1G LD_PRELOAD="$BUILD/libcuota.so" "$BUILD/tests/escape" script >"$DIR/out" 2>"$DIR/err"
+	[ "$(cat "$DIR/out")" = $'ctx 0\nalloc 0\nalloc 2' ]
+	[ "$(wc -l <"$DIR/err")" -eq 1 ]
+	grep -q "caps hold within this process alone: .* all 1024 slots are taken" "$DIR/err"
+	echo "ctx 0" | env CUOTA_MEM=1G CUOTA_STRICT=1 LD_PRELOAD="$BUILD/libcuota.so" \
+		"$BUILD/tests/escape" script >"$DIR/out" 2>"$DIR/err"
+	[ "$(cat "$DIR/out")" = "ctx 2" ]
+	grep -q "CUOTA_STRICT is set: .* all 1024 slots are taken" "$DIR/err"
+}
