@@ -81,6 +81,7 @@ static int admit(struct launching *l)
 			service_kick();
 		l->mark = result.mark;
 		l->dry = result.dry;
+		l->stretch = result.stretch;
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)
@@ -96,6 +97,22 @@ static int is_alone(const struct launching *l)
 	return !many_streams(l) || (l->dry && sched_times_alone(&l->launcher->sched));
 }
 
+/* The device is idle: a moment to time one launch alone as well, which is for later if there is a measure of its kind. */
+static void begin_stretch(struct launching *l)
+{
+	struct launcher *launcher = l->launcher;
+
+	if (l->stretch != STRETCH_BEGINS)
+		return;
+	if (l->want_sample && !cost_sample_later(l->cost)) {
+		sched_stretch_cancel(&launcher->sched);
+		l->stretch = STRETCH_NOT;
+		return;
+	}
+	l->want_sample = 0;
+	stretch_begin(&launcher->stretch, &launcher->sched, l->stream);
+}
+
 static int launch_slow(struct launching *l, int flows)
 {
 	struct launcher *launcher = l->launcher;
@@ -105,10 +122,13 @@ static int launch_slow(struct launching *l, int flows)
 	l->sample = NULL;
 	l->mark = 0;
 	l->dry = 0;
+	l->stretch = flows && sched_stretch_tail(&launcher->sched) ? STRETCH_ENDS : STRETCH_NOT;
 	sample_collect(&launcher->sampler, &launcher->sched);
+	stretch_collect(&launcher->stretch, &launcher->sched);
 	/* After that the device may be idle, which only the admission tells: the moment to time one alone. */
 	if (wait_for_first_sample(l) || !flows)
 		gated = admit(l);
+	begin_stretch(l);
 	alone = l->want_sample && is_alone(l);
 	if (l->want_sample && (alone || !cost_sample_later(l->cost))) {
 		l->sample =
@@ -123,7 +143,7 @@ static int launch_slow(struct launching *l, int flows)
 	}
 	capture_restore(mode);
 	errno = saved;
-	return l->sample || l->mark;
+	return l->sample || l->mark || l->stretch > STRETCH_BEGINS;
 }
 
 /* One stream, or several? Many launches in a row on one, or waits for it, say that it is the only one. */
@@ -166,7 +186,7 @@ int launch_begin(struct launching *l, const void *function, uint64_t key, CUstre
 	l->charged_ns = sched_scaled(sched, l->cost_ns);
 	flows = sched_flows(sched, l->charged_ns);
 	/* Until the first sample is read each launch looks for it: by guess a 20 ms kernel looks like a short one. */
-	if (__builtin_expect(flows && !l->want_sample &&
+	if (__builtin_expect(flows && !l->want_sample && !sched_stretch_tail(sched) &&
 				     atomic_load_explicit(&l->cost->samples, memory_order_relaxed),
 			     1))
 		return 0;
@@ -210,6 +230,10 @@ void launch_end(struct launching *l, CUresult rc)
 		sample_end(&l->launcher->sampler, &l->launcher->gate, l->sample, l->stream, rc);
 	if (l->sample && rc == CUDA_SUCCESS && many_streams(l) && l->sample->company.word)
 		hold(l);
+	if (l->stretch == STRETCH_BEGINS_AFTER)
+		stretch_begin(&l->launcher->stretch, &l->launcher->sched, l->stream);
+	else if (l->stretch == STRETCH_ENDS)
+		stretch_end(&l->launcher->stretch, &l->launcher->sched, l->stream);
 	if (l->mark &&
 	    (rc != CUDA_SUCCESS || gate_write_mark(&l->launcher->gate, l->stream, l->mark) != 0))
 		sched_mark_lost(&l->launcher->sched, l->mark);

@@ -6,6 +6,7 @@
 
 #include "hooks/gate.h"
 #include "hooks/sample.h"
+#include "hooks/stretch.h"
 #include "hooks/tenant.h"
 #include "sched/sched.h"
 
@@ -14,6 +15,7 @@ struct launcher {
 	struct device_tenant *device;
 	struct gate gate;
 	struct sampler sampler;
+	struct stretch_timer stretch;
 };
 
 /* A thread waits for the device from now on: what it waits for is let go, by itself if that is right now. */

@@ -69,6 +69,9 @@ void launch_resume(CUcontext gone, int gone_device)
 			continue;
 		if (gone || i == gone_device)
 			forget_samples(&launcher->sampler, gone, i == gone_device);
+		if (gone || i == gone_device)
+			stretch_forget(&launcher->stretch, &launcher->sched,
+				       i == gone_device ? NULL : gone);
 		gate_resume(&launcher->gate, &launcher->sched,
 			    i == gone_device || (gone && launcher->gate.context == gone));
 	}

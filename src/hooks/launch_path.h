@@ -71,8 +71,9 @@ struct launching {
 	uint64_t cost_ns;    /* what it takes on its own, */
 	uint64_t charged_ns; /* and what it was charged */
 	int want_sample;
-	int ungated;   /* one of several launches that wait for each other: no gate in the stream */
-	int dry;       /* nothing of this process was on the device before */
+	int ungated; /* one of several launches that wait for each other: no gate in the stream */
+	int dry;     /* nothing of this process was on the device before */
+	enum stretch stretch;
 	uint32_t mark; /* for the stream to write after the launch; 0 = none */
 };
 

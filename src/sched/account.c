@@ -111,6 +111,21 @@ uint64_t pay_pending(struct sched *sched, uint64_t now_ns)
 	return pending & SCHED_NS_MASK;
 }
 
+void pay_flown(struct sched *sched, uint64_t cost_ns, uint64_t now_ns)
+{
+	uint64_t pending = LOAD(&sched->pending), own = cost_ns + (1ull << SCHED_NS_BITS);
+
+	/* Only the first time that it waits; and not what another thread has paid meanwhile. */
+	if ((pending & SCHED_NS_MASK) <= cost_ns || pending < own ||
+	    !atomic_compare_exchange_strong(&sched->pending, &pending, own))
+		return;
+	pending -= own;
+	sched_lock(sched);
+	sched->issued_ns += pending & SCHED_NS_MASK;
+	sched_unlock(sched);
+	pay(sched, pending & SCHED_NS_MASK, pending >> SCHED_NS_BITS, now_ns);
+}
+
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns)
 {
 	uint32_t cap = cap_of(sched);
@@ -159,12 +174,19 @@ static uint64_t without_intruders(uint64_t measured_ns, const struct company *th
 	       1;
 }
 
+/* By one part in so many, at least. */
+static int differs(uint64_t before_ns, uint64_t after_ns, unsigned parts)
+{
+	return after_ns > before_ns + before_ns / parts || after_ns + before_ns / parts < before_ns;
+}
+
 void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 		   uint64_t charged_ns, const struct company *then, uint64_t now_ns)
 {
 	struct company company = sched_company(sched, now_ns);
 	int shared = then->word == 0 || then->word != company.word;
 	uint64_t mean = LOAD(&cost->mean_ns);
+	int64_t correction;
 
 	/* An estimate says whether a cost has risen; that it has fallen only while none was ever measured alone. */
 	if (!shared && company.intruded_ns != then->intruded_ns) {
@@ -176,5 +198,12 @@ void sched_sampled(struct sched *sched, struct cost *cost, uint64_t measured_ns,
 		else if (measured_ns > mean)
 			measured_ns = mean;
 	}
-	sched_correct(sched, cost_sampled(cost, measured_ns, charged_ns, shared), now_ns);
+	/* Who launches on several streams may have been thought alone too soon. */
+	if (LOAD(&sched->several) && LOAD(&cost->clean) && measured_ns > mean + mean / 4)
+		shared = 1;
+	correction = cost_sampled(cost, measured_ns, charged_ns, shared);
+	/* Launches in it were charged by another mean. */
+	if (correction || differs(mean, LOAD(&cost->mean_ns), 16))
+		stretch_void(sched, differs(mean, LOAD(&cost->mean_ns), 4));
+	sched_correct(sched, correction, now_ns);
 }

@@ -208,9 +208,13 @@ void cost_sample_failed(struct cost *cost)
 
 int cost_sample_later(struct cost *cost)
 {
+	/* Timed alone once it will be again; among others a pair says little. */
+	uint32_t most = atomic_load_explicit(&cost->clean, memory_order_relaxed)
+				? COST_PUT_OFF_CLEAN
+				: COST_PUT_OFF;
+
 	if (!atomic_load_explicit(&cost->sure, memory_order_relaxed) ||
-	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1u >=
-		    COST_PUT_OFF) {
+	    atomic_fetch_add_explicit(&cost->put_off, 1, memory_order_relaxed) + 1u >= most) {
 		atomic_store_explicit(&cost->put_off, 0, memory_order_relaxed);
 		return 0;
 	}

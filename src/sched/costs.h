@@ -14,17 +14,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define COSTS_ENTRIES	4096u
-#define COST_GUESS_NS	5000u	 /* a launch of a kind never timed */
-#define COST_LONG_NS	2000000u /* every launch at least this long is timed */
-#define COST_SAMPLE_GAP 32u	 /* short kernels: one launch in this many, */
-#define COST_STEADY	32u	 /* and after this many samples */
-#define COST_STEADY_GAP 128u	 /* one in this many */
-#define COST_SURE	8u	 /* upper bounds after which their mean is taken for the truth */
-#define COST_EARLY	4u	 /* and each of the first few after the very first */
-#define COST_PUT_OFF	32u /* a sample that would say little is put off, this often in a row */
-#define COST_SLICE_NS	1000000u /* what another context takes inside a pair, at least */
-#define COST_RISEN	64u	 /* upper bounds above the mean in a row: it has risen */
+#define COSTS_ENTRIES	   4096u
+#define COST_GUESS_NS	   5000u    /* a launch of a kind never timed */
+#define COST_LONG_NS	   2000000u /* every launch at least this long is timed */
+#define COST_SAMPLE_GAP	   32u	    /* short kernels: one launch in this many, */
+#define COST_STEADY	   32u	    /* and after this many samples */
+#define COST_STEADY_GAP	   128u	    /* one in this many */
+#define COST_SURE	   8u	    /* upper bounds after which their mean is taken for the truth */
+#define COST_EARLY	   4u	    /* and each of the first few after the very first */
+#define COST_PUT_OFF	   32u /* a sample that would say little is put off, this often in a row, */
+#define COST_PUT_OFF_CLEAN 60000u   /* or this often when the kind was timed alone */
+#define COST_SLICE_NS	   1000000u /* what another context takes inside a pair, at least */
+#define COST_RISEN	   64u	    /* upper bounds above the mean in a row: it has risen */
 
 struct cost {
 	_Alignas(64) _Atomic uint64_t key; /* 0 = free */

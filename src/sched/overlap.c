@@ -43,8 +43,8 @@ void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns)
 {
 	uint64_t charged = seen_ns - sched->seen_ns, percent;
 
-	if (!LOAD(&sched->several)) {
-		STORE(&sched->scale, SCHED_ONE);
+	/* Alone under a cap stretches are timed by events (stretch.c). */
+	if (!LOAD(&sched->several) || (cap_of(sched) && !turn_contended(&sched->turns))) {
 		sched->seen_at_ns = 0;
 		sched->seen_percent = 0;
 		return;
@@ -69,10 +69,4 @@ int sched_times_alone(struct sched *sched)
 	       atomic_fetch_add_explicit(&sched->alone_chances, 1, memory_order_relaxed) %
 			       ALONE_GAP ==
 		       0;
-}
-
-int overlap_wants_batch(const struct sched *sched, uint64_t now_ns)
-{
-	return LOAD(&sched->several) &&
-	       (overlaps(sched) || now_ns % SCHED_PROBE_GAP_NS < SCHED_PROBE_NS);
 }

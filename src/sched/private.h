@@ -38,6 +38,8 @@ void cap_follow(struct sched *sched, uint64_t now_ns);
 
 /* Pays `busy_ns` that goes to the device now. */
 void pay(struct sched *sched, uint64_t busy_ns, uint64_t launches, uint64_t now_ns);
+/* Of what is pending, all but a launch of cost_ns that waits now. */
+void pay_flown(struct sched *sched, uint64_t cost_ns, uint64_t now_ns);
 uint64_t pay_pending(struct sched *sched, uint64_t now_ns);
 
 /* ---- flow.c: launches that flow ------------------------------------------------------------------------- */
@@ -110,7 +112,17 @@ void overlap_begin(struct sched *sched, uint64_t at_ns);
 /* Work up to `seen_ns` is done. Under the lock. */
 void overlap_seen(struct sched *sched, uint64_t seen_ns, uint64_t now_ns);
 
-/* 1 when a capped program should save up before it goes on, so that its streams can run together. */
-int overlap_wants_batch(const struct sched *sched, uint64_t now_ns);
+/* ---- stretch.c: what was charged for a stretch of work, held against how long it took ------------------ */
+
+/* A launch of own_ns goes to the device, which was dry or not, and is paid for. */
+enum stretch stretch_step(struct sched *sched, uint32_t cap, uint64_t own_ns, int dry,
+			  uint64_t now_ns);
+/* The cap holds it back now: several streams' stretch is over. */
+void stretch_pauses(struct sched *sched, uint64_t now_ns);
+/* What was charged for it was a guess. `anew`: and the scale that was found is, too. */
+void stretch_void(struct sched *sched, int anew);
+/* What a capped program should save up before it goes on, so that a stretch runs without a pause; 0 = nothing. */
+uint64_t stretch_batch_ns(const struct sched *sched, uint32_t cap, uint64_t cost_ns,
+			  uint64_t now_ns);
 
 #endif

@@ -166,14 +166,15 @@ static void forget_credit(struct sched *sched, uint32_t cap, uint64_t now_ns)
 }
 
 /* 0 when the cap lets work begin now; else when: next to others, and for several streams, a batch is saved up first. */
-static uint64_t cap_allows_at(struct sched *sched, uint32_t cap, uint64_t now_ns)
+static uint64_t cap_allows_at(struct sched *sched, uint32_t cap, uint64_t cost_ns, uint64_t now_ns)
 {
-	uint64_t at = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, 0);
+	uint64_t at = bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, 0), batch;
 
-	if (!at || !sched->use_turns ||
-	    !(turn_contended(&sched->turns) || overlap_wants_batch(sched, now_ns)))
+	if (!at || !sched->use_turns)
 		return at;
-	return bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, SCHED_BATCH_NS);
+	batch = turn_contended(&sched->turns) ? SCHED_BATCH_NS
+					      : stretch_batch_ns(sched, cap, cost_ns, now_ns);
+	return batch ? bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch) : at;
 }
 
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
@@ -190,10 +191,13 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	idle = is_idle(sched, now_ns);
 	if (cap) {
 		forget_credit(sched, cap, now_ns);
-		ret->until_ns = cap_allows_at(sched, cap, now_ns);
+		ret->until_ns = cap_allows_at(sched, cap, cost_ns, now_ns);
 		if (ret->until_ns) {
-			if (!LOAD(&sched->waiting))
+			if (!LOAD(&sched->waiting)) {
 				flow_pauses(sched, now_ns, ret->until_ns);
+			}
+			pay_flown(sched, cost_ns, now_ns);
+			stretch_pauses(sched, now_ns);
 			STORE(&sched->waiting, 1);
 			if (sched->use_turns && sched->closed_launches == 0) {
 				turn_forget(&sched->turns);
@@ -210,12 +214,16 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	if (what == ADMIT_GO) {
 		uint64_t paid;
 
-		ret->dry = idle && !flows_along(sched);
+		/* What flowed just before is on the device, though not paid for. */
+		ret->dry = idle && !flows_along(sched) &&
+			   (LOAD(&sched->pending) & SCHED_NS_MASK) <= cost_ns;
 		if (idle)
 			work_begins(sched, now_ns);
 		paid = pay_pending(sched, now_ns);
 		if (sched->use_turns)
 			ret->mark = marks_issue(sched, paid, lane, wants_marks(sched, cap));
+		if (sched->use_turns)
+			ret->stretch = stretch_step(sched, cap, cost_ns, ret->dry, now_ns);
 	} else if (what == ADMIT_GATE) {
 		ret->mark = marks_issue(sched, cost_ns, lane, 1);
 	}

@@ -60,7 +60,9 @@
 #define SCHED_SEEN_NS	    2500000u /* a shorter stretch of work tells too little about its length */
 #define SCHED_PROBE_NS \
 	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
-#define SCHED_PROBE_GAP_NS  2000000000u
+#define SCHED_PROBE_GAP_NS 2000000000u
+enum { SCHED_STRETCH_NONE, SCHED_STRETCH_BEGUN, SCHED_STRETCH_ENDED };
+#define SCHED_LUMPS_NS	    10000000u /* several streams under a cap: work comes at least that often */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
 struct sched {
@@ -128,6 +130,17 @@ struct sched {
 	uint32_t seen_percent;
 	_Atomic uint32_t alone_chances;
 
+	/* A stretch that is timed as a whole (stretch.c). */
+	_Atomic uint32_t stretch_state;
+	_Atomic uint32_t stretch_tail; /* each launch of several streams is told about */
+	uint64_t stretch_from_ns, stretch_ns;
+	uint64_t stretch_began_ns,
+		stretch_host_ns; /* the host's clock: since when, and how long it took to launch */
+	uint64_t stretch_word;
+	_Atomic uint64_t stretch_due_ns;
+	uint64_t stretch_gap_ns;
+	uint32_t stretch_good;
+
 	/* The burst under way, and what others were like (burst.c). */
 	_Atomic uint64_t burst_began_ns; /* 0: none */
 	uint64_t burst_issued_ns, burst_wall_ns, burst_work_ns;
@@ -144,6 +157,14 @@ struct sched {
 	struct costs costs;
 };
 
+/* A stretch of work is timed as a whole (stretch.c): what to do around this launch. */
+enum stretch {
+	STRETCH_NOT,	      /* nothing */
+	STRETCH_BEGINS,	      /* an event before it, */
+	STRETCH_BEGINS_AFTER, /* or after it */
+	STRETCH_ENDS,	      /* an event after it, in each stream the last one counts */
+};
+
 enum admission {
 	ADMIT_GO, /* launch now */
 	ADMIT_WAIT, /* host: sleep until ret->until_ns or a wake on slot_sm->turn_futex, then ask again */
@@ -157,6 +178,7 @@ struct admit_result {
 	int kick;      /* wake our own service thread: it has a turn to take for us */
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
 	int dry;       /* ADMIT_GO: nothing of ours was on the device before */
+	enum stretch stretch;
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,
@@ -257,6 +279,25 @@ void sched_own_words(struct sched *sched);
  * run side by side, since nothing runs beside it.
  */
 int sched_times_alone(struct sched *sched);
+
+/*
+ * A stretch came back: its work took took_ns from the first event to the last; 0 = it could not be timed.
+ */
+void sched_stretch(struct sched *sched, uint64_t took_ns, uint64_t now_ns);
+/* Not with this launch, which is timed by itself; another may begin one. */
+void sched_stretch_cancel(struct sched *sched);
+/* 1 when a stretch that is timed has come to its end: sched_stretch() should follow. */
+static inline int sched_stretch_ended(const struct sched *sched)
+{
+	return atomic_load_explicit(&sched->stretch_state, memory_order_acquire) ==
+	       SCHED_STRETCH_ENDED;
+}
+
+/* 1 while each launch may be the last of its stream in a stretch that is timed. */
+static inline int sched_stretch_tail(const struct sched *sched)
+{
+	return atomic_load_explicit(&sched->stretch_tail, memory_order_relaxed) != 0;
+}
 
 /* A sample came back: corrects the account by delta_ns (as it takes on its own). */
 void sched_correct(struct sched *sched, int64_t delta_ns, uint64_t now_ns);

@@ -247,21 +247,22 @@ START_TEST(a_kind_whose_launches_differ_costs_their_mean)
 }
 END_TEST
 
+/* Row 0: only timed among others; row 1: timed alone, which is better than what is to be had now. */
 START_TEST(a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first)
 {
+	unsigned most = _i ? COST_PUT_OFF_CLEAN : COST_PUT_OFF, put_off = 0;
 	struct cost *cost = costs_find(&costs, 1);
-	unsigned launches, put_off = 0;
 	int sample;
 
 	ck_assert(!cost_sample_later(cost));
-	launch_until(cost, 94000, 10, &launches);
+	for (unsigned i = 0; i < 2 * COST_SURE; i++)
+		cost_sampled(cost, 94000, cost_launch(cost, &sample), !_i);
 	while (cost_sample_later(cost)) {
 		put_off++;
 		ck_assert_uint_eq(atomic_load(&cost->countdown), 1);
-		ck_assert_uint_lt(put_off, COST_PUT_OFF);
+		ck_assert_uint_lt(put_off, most);
 	}
-	ck_assert_uint_eq(put_off, COST_PUT_OFF - 1);
-	cost_launch(cost, &sample);
+	ck_assert_uint_eq(put_off, most - 1);
 }
 END_TEST
 
@@ -391,8 +392,9 @@ int main(void)
 		       guesses_are_corrected_at_every_better_bound_and_for_good_by_a_clean_sample);
 	tcase_add_test(tcase, upper_bounds_alone_are_believed_after_eight);
 	tcase_add_test(tcase, a_kind_whose_launches_differ_costs_their_mean);
-	tcase_add_test(tcase,
-		       a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first);
+	tcase_add_loop_test(
+		tcase, a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first,
+		0, 2);
 	tcase_add_test(tcase, a_long_kernel_that_varies_is_charged_what_was_measured);
 	tcase_add_test(tcase, the_mean_follows_a_kernel_whose_data_change);
 	tcase_add_test(tcase,

@@ -33,6 +33,7 @@ struct kernel {
 	struct cost *timed; /* a sample of this kind, charged_ns so far; NULL = not timed */
 	uint64_t charged_ns;
 	struct company company; /* as in hooks/sample.h */
+	enum stretch stretch;	/* an event before it, or after it */
 	int held;		/* the host waits for it */
 };
 
@@ -50,6 +51,9 @@ struct process_model {
 	int can_gate;
 	unsigned streams; /* launches go round them; 0 = one */
 	int polls;	  /* asks whether its kernels are done, where others wait in the driver */
+	int depth_first;  /* the device stays with a stream while that has kernels */
+	int misread;	  /* percent by which pairs of events read too much */
+	unsigned gap_ns;  /* before the next kernel of a stream, when no other fills it */
 	int small;	  /* a kernel leaves room: those of several streams run side by side */
 	uint64_t shapes
 		[WORLD_SHAPES]; /* lengths in turn, each a kind of its own; none = kernel_ns */
@@ -74,10 +78,13 @@ struct process_model {
 	int flows;   /* and may go at once */
 	int thought; /* the pause before this burst is over */
 	uint64_t cost, scaled;
-	struct cost *timed; /* the launch being admitted is to be timed */
-	int blocked;	    /* made to wait for cap or turn */
-	int holding;	    /* the host waits for the last timed one */
-	int dry;	    /* and nothing was on the device before */
+	struct cost *timed;		       /* the launch being admitted is to be timed */
+	int blocked;			       /* made to wait for cap or turn */
+	int holding;			       /* the host waits for the last timed one */
+	int dry;			       /* and nothing was on the device before */
+	enum stretch stretch;		       /* begins or ends with it, */
+	uint64_t stretch_began, stretch_ended; /* and did so on the device then */
+	unsigned ends_due;
 	uint64_t unknown_since;
 	/* Results. */
 	uint64_t busy_ns, launches, waited_ns, asked_at, looks; /* of the service thread */

@@ -186,6 +186,7 @@ static void sample_back(struct process_model *p, const struct kernel *k, uint64_
 	uint64_t read = now - k->began;
 
 	read -= read > 2 * READ_SHORT_NS ? READ_SHORT_NS : 0;
+	read += (uint64_t)((int64_t)read * p->misread / 100);
 	p->samples_due--;
 	sched_sampled(&p->sched, k->timed, read, k->charged_ns, &k->company, now);
 }
@@ -210,13 +211,20 @@ static void kernel_done(struct world *w, struct process_model *p, struct kernel 
 		atomic_store(&p->sched.lanes[stream % SCHED_LANES], k->mark);
 	if (k->timed)
 		sample_back(p, k, now);
+	if (k->stretch == STRETCH_BEGINS_AFTER)
+		p->stretch_began = now;
+	if (k->stretch == STRETCH_ENDS) {
+		p->stretch_ended = now;
+		p->ends_due--;
+	}
 	if (k->held && p->holding) {
 		if (p->host_at < STOPPED)
 			p->host_at = now + SYNC_NS;
 		let_go(w, p, now);
 	}
 	p->stream[stream].head++;
-	p->at = (stream + 1) % WORLD_STREAMS;
+	if (!p->depth_first)
+		p->at = (stream + 1) % WORLD_STREAMS;
 	p->finished++;
 	if (p->done_at && now - p->done_at > p->pause_ns)
 		p->pause_ns = now - p->done_at;
@@ -237,6 +245,8 @@ static void pairs_begin(const struct world *w, struct process_model *p)
 		if (!k || k->began)
 			continue;
 		k->began = w->now;
+		if (k->stretch == STRETCH_BEGINS)
+			p->stretch_began = w->now;
 	}
 }
 
@@ -317,6 +327,14 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 	int alone = p->streams <= 1 || (p->dry && p->timed && sched_times_alone(&p->sched));
 	unsigned kind;
 
+	if (p->timed && p->stretch == STRETCH_BEGINS) {
+		if (cost_sample_later(p->timed)) {
+			p->timed = NULL;
+		} else {
+			sched_stretch_cancel(&p->sched);
+			p->stretch = STRETCH_NOT;
+		}
+	}
 	if (p->timed && !alone && cost_sample_later(p->timed))
 		p->timed = NULL;
 	if (s->tail - s->head >= WORLD_QUEUE)
@@ -326,11 +344,13 @@ static void push(struct world *w, struct process_model *p, uint32_t chunk, uint3
 				.chunk = chunk,
 				.mark = mark,
 				.timed = p->timed,
+				.stretch = p->stretch,
 				.charged_ns = p->cost,
 				.company = alone && !chunk ? sched_company(&p->sched, w->now)
 							   : (struct company){0}};
 	if (p->timed)
 		p->samples_due++;
+	p->ends_due += p->stretch == STRETCH_ENDS;
 	p->waited_ns += w->now - p->asked_at;
 	p->launches++;
 	p->in_burst++;
@@ -432,7 +452,12 @@ static void host_step(struct world *w, struct process_model *p)
 		return;
 	}
 	p->dry = 0;
+	p->stretch = STRETCH_NOT;
+	if ((!p->flows || p->sched.stretch_tail) && sched_stretch_ended(&p->sched) && !p->ends_due)
+		sched_stretch(&p->sched, p->stretch_ended - p->stretch_began, w->now);
 	if (p->flows) {
+		if (p->sched.stretch_tail)
+			p->stretch = STRETCH_ENDS;
 		push(w, p, 0, 0);
 		return;
 	}
@@ -441,6 +466,7 @@ static void host_step(struct world *w, struct process_model *p)
 			    can_gate(p, costs_find(&p->sched.costs, 77 + kind)), &r)) {
 	case ADMIT_GO:
 		p->dry = r.dry;
+		p->stretch = r.stretch;
 		push(w, p, 0, r.mark);
 		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
