@@ -7,7 +7,7 @@
  */
 #include "hooks/capture.h"
 #include "hooks/graph_mem.h"
-
+#include "hooks/launch.h"
 #include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
 #include "memory/arena.h"
@@ -74,16 +74,16 @@ void graph_mem_refresh(struct memory *memory, struct device_tenant *tenant, int 
 
 /* ---- what a graph may take ------------------------------------------------------------------------ */
 
-struct demand {
+struct graph_need {
 	uint64_t bytes;
 	CUresult frames; /* out of memory when a kernel's frame does not fit */
 	int device; /* of its nodes; -1 none. Several devices: the first one's (see docs/memory.md) */
 };
 
-static void add_graph(CUgraph graph, struct demand *demand, unsigned depth);
+static void add_graph(CUgraph graph, struct graph_need *demand, unsigned depth);
 
 /* Its frame is memory too, from the first launch on. */
-static void add_kernel(CUgraphNode node, struct demand *demand)
+static void add_kernel(CUgraphNode node, struct graph_need *demand)
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 params;
 
@@ -94,7 +94,7 @@ static void add_kernel(CUgraphNode node, struct demand *demand)
 		local_memory_before_launch(params.func ? params.func : (CUfunction)params.kern);
 }
 
-static void add_node(CUgraphNode node, struct demand *demand, unsigned depth)
+static void add_node(CUgraphNode node, struct graph_need *demand, unsigned depth)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 	CUgraphNodeType type;
@@ -116,7 +116,7 @@ static void add_node(CUgraphNode node, struct demand *demand, unsigned depth)
 		demand->device = params.poolProps.location.id;
 }
 
-static void add_graph(CUgraph graph, struct demand *demand, unsigned depth)
+static void add_graph(CUgraph graph, struct graph_need *demand, unsigned depth)
 {
 	size_t count = 0, bytes;
 	CUgraphNode *nodes;
@@ -133,9 +133,9 @@ static void add_graph(CUgraph graph, struct demand *demand, unsigned depth)
 	arena_unmap(nodes, bytes);
 }
 
-static struct demand demand_of(CUgraph graph)
+static struct graph_need demand_of(CUgraph graph)
 {
-	struct demand demand = {0, CUDA_SUCCESS, -1};
+	struct graph_need demand = {0, CUDA_SUCCESS, -1};
 
 	if (real.cuGraphGetNodes && real.cuGraphNodeGetType && real.cuGraphMemAllocNodeGetParams &&
 	    real.cuGraphChildGraphNodeGetGraph)
@@ -143,7 +143,7 @@ static struct demand demand_of(CUgraph graph)
 	return demand;
 }
 
-static void remember(struct memory *memory, CUgraphExec exec, const struct demand *demand)
+static void remember(struct memory *memory, CUgraphExec exec, const struct graph_need *demand)
 {
 	struct charge old, entry = {.key = (uint64_t)(uintptr_t)exec,
 				    .bytes = demand->bytes,
@@ -158,10 +158,11 @@ static void remember(struct memory *memory, CUgraphExec exec, const struct deman
 static CUresult instantiated(CUgraphExec *exec, CUgraph graph, CUresult result)
 {
 	struct memory *memory = result == CUDA_SUCCESS ? mem_of_process() : NULL;
-	struct demand demand;
+	struct graph_need demand;
 
 	if (!memory)
 		return result;
+	launch_graph_made(*exec);
 	demand = demand_of(graph);
 	if (demand.frames != CUDA_SUCCESS) {
 		real.cuGraphExecDestroy(*exec);
@@ -277,7 +278,7 @@ static CUresult upload_begin(CUgraph graph, const CUDA_GRAPH_INSTANTIATE_PARAMS 
 			     struct graph_launch *launch)
 {
 	struct memory *memory;
-	struct demand demand;
+	struct graph_need demand;
 
 	launch->memory = NULL;
 	if (!params || !(params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))

@@ -82,6 +82,7 @@ static int admit(struct launching *l)
 		l->mark = result.mark;
 		l->dry = result.dry;
 		l->stretch = result.stretch;
+		l->want_sample |= result.overdue && !cost_is_vague(l->cost);
 		if (what == ADMIT_GO)
 			return 0;
 		if (what == ADMIT_GATE)

@@ -24,6 +24,9 @@ void launch_wait_begins(struct launcher *launcher);
 /* Code was unloaded, or a context ended: function handles may mean something else from now on. */
 void launch_code_changed(void);
 
+/* A graph that can be launched was made; the handle may have been another one's. */
+void launch_graph_made(CUgraphExec exec);
+
 /* Around a call that may end a context: `gone` is the one that has, gone_device the device whose primary one has (else
  * NULL and -1). Any thread. */
 void launch_pause(void);

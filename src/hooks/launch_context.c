@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "hooks/hooks.h"
 #include "hooks/launch.h"
+#include "hooks/launch_path.h"
 #include "hooks/process.h"
 
 static struct launcher *launcher_of(struct process *process, int i)
@@ -27,6 +28,18 @@ void launch_code_changed(void)
 
 		if (launcher)
 			costs_forget(&launcher->sched.costs);
+	}
+}
+
+void launch_graph_made(CUgraphExec exec)
+{
+	struct process *process = atomic_load(&tenant_process);
+
+	for (int i = 0; process && tenant_state() == TENANT_ON && i < TENANT_DEVICES; i++) {
+		struct launcher *launcher = launcher_of(process, i);
+
+		if (launcher)
+			costs_doubt(&launcher->sched.costs, launch_key(exec, (struct shape){0}));
 	}
 }
 

@@ -46,6 +46,26 @@ void costs_forget(struct costs *costs)
 	}
 }
 
+void costs_doubt(struct costs *costs, uint64_t key)
+{
+	uint32_t at = cost_place(key);
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct cost *cost = &costs->entries[(at + i) & (COSTS_ENTRIES - 1)];
+
+		if (atomic_load_explicit(&cost->key, memory_order_relaxed) != key)
+			continue;
+		atomic_store_explicit(&cost->plain, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->countdown, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->samples, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->guessed, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->aside_ns, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->clean, 0, memory_order_relaxed);
+		atomic_store_explicit(&cost->sure, 0, memory_order_relaxed);
+	}
+}
+
 /* Timing a launch costs some 5 us of host and device time: spend at most a quarter of a percent on it. */
 static uint32_t sample_gap(uint64_t mean_ns, uint32_t samples)
 {
@@ -74,10 +94,13 @@ uint64_t cost_launch(struct cost *cost, int *ret_sample)
 		atomic_store_explicit(&cost->countdown, left - 1, memory_order_relaxed);
 		*ret_sample = 0;
 	} else if (left == 1) {
-		atomic_store_explicit(&cost->countdown,
-				      sample_gap(mean, atomic_load_explicit(&cost->samples,
-									    memory_order_relaxed)),
-				      memory_order_relaxed);
+		/* While one is doubted each is timed: the next ones tell. */
+		if (!atomic_load_explicit(&cost->high_run, memory_order_relaxed))
+			atomic_store_explicit(
+				&cost->countdown,
+				sample_gap(mean, atomic_load_explicit(&cost->samples,
+								      memory_order_relaxed)),
+				memory_order_relaxed);
 		*ret_sample = 1;
 	} else {
 		/* The very first may load code and synchronise: never timed, never behind a closed gate. */
@@ -116,8 +139,10 @@ static uint32_t weight_shift(struct cost *cost, uint64_t measured, uint64_t mean
 	 * kind whose launches differ, as matrix products of one grid do: its mean is wanted. */
 	if (measured > mean * 2 + COST_SLICE_NS) {
 		if (atomic_fetch_add_explicit(&cost->high_run, 1, memory_order_relaxed) + 1u <
-		    OUTLIER_RUN)
+		    OUTLIER_RUN) {
+			atomic_store_explicit(&cost->countdown, 1, memory_order_relaxed);
 			return KEEP;
+		}
 	} else {
 		atomic_store_explicit(&cost->high_run, 0, memory_order_relaxed);
 	}

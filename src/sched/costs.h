@@ -66,6 +66,11 @@ struct cost *costs_find(struct costs *costs, uint64_t key);
  * learnt anew. Pointers to entries stay valid.
  */
 void costs_forget(struct costs *costs);
+/*
+ * A handle was given out, perhaps once more, to something of another length. What is known of the old one is charged until the
+ * new one was timed, and then corrected.
+ */
+void costs_doubt(struct costs *costs, uint64_t key);
 
 #define COST_UNKNOWN_MAX 2u
 

@@ -177,6 +177,15 @@ static uint64_t cap_allows_at(struct sched *sched, uint32_t cap, uint64_t cost_n
 	return batch ? bucket_ready_at(&sched->group_sm->tat_ns, now_ns, cap, batch) : at;
 }
 
+/*
+ * No launch came here for long: either the program had little to do, or its launches take much longer than they are charged. Not
+ * while a cap held it back.
+ */
+static int is_overdue(const struct sched *sched, uint64_t now_ns)
+{
+	return !LOAD(&sched->waiting) && now_ns > LOAD(&sched->admitted_ns) + SCHED_OVERDUE_NS;
+}
+
 enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane, uint64_t now_ns,
 			   int can_gate, struct admit_result *ret)
 {
@@ -185,6 +194,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	int idle;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->overdue = is_overdue(sched, now_ns);
 	if (sched->use_turns && LOAD(&sched->many_streams) && turn_is_ours(&sched->turns))
 		marks_look(sched, now_ns);
 	/* Before a turn is taken: from then on the end of its last holder's work counts as ours. */
@@ -214,6 +224,7 @@ enum admission sched_admit(struct sched *sched, uint64_t cost_ns, unsigned lane,
 	if (what == ADMIT_GO) {
 		uint64_t paid;
 
+		STORE(&sched->admitted_ns, now_ns);
 		/* What flowed just before is on the device, though not paid for. */
 		ret->dry = idle && !flows_along(sched) &&
 			   (LOAD(&sched->pending) & SCHED_NS_MASK) <= cost_ns;

@@ -62,7 +62,9 @@
 	200000000u /* of every SCHED_PROBE_GAP_NS a capped program's streams may run together */
 #define SCHED_PROBE_GAP_NS 2000000000u
 enum { SCHED_STRETCH_NONE, SCHED_STRETCH_BEGUN, SCHED_STRETCH_ENDED };
-#define SCHED_LUMPS_NS	    10000000u /* several streams under a cap: work comes at least that often */
+#define SCHED_LUMPS_NS 10000000u /* several streams under a cap: work comes at least that often */
+#define SCHED_OVERDUE_NS \
+	10000000u /* since a launch came the long way: what its kind takes is looked at again */
 #define SCHED_IDLE_FLUSH_NS 2000000u /* a charge left pending is paid after this */
 
 struct sched {
@@ -92,6 +94,7 @@ struct sched {
 	_Atomic uint32_t
 		waiting; /* a charged launch waits on the host: what is pending is not on the device */
 	_Atomic uint64_t last_flush_ns;
+	_Atomic uint64_t admitted_ns; /* when a launch last came the long way, and went */
 	_Atomic uint32_t
 		waits_for_all;	 /* when it last waited for the device, nothing was left on it */
 	_Atomic uint64_t nobody; /* stays 0 */
@@ -179,6 +182,7 @@ struct admit_result {
 	uint32_t mark; /* make the stream write this to its lane after the launch; 0 = none */
 	int dry;       /* ADMIT_GO: nothing of ours was on the device before */
 	enum stretch stretch;
+	int overdue; /* none has come the long way for a while: time this one */
 };
 
 void sched_init(struct sched *sched, struct member *member, enum sched_mode mode,

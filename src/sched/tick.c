@@ -112,7 +112,12 @@ uint64_t sched_tick(struct sched *sched, uint64_t now_ns, unsigned *ret_wake)
 			turn_must_yield(&sched->turns, now_ns, ret_wake);
 	}
 	if (LOAD(&sched->pending) && !LOAD(&sched->waiting) &&
-	    now_ns - flushed > SCHED_IDLE_FLUSH_NS && LOAD(&sched->flowing) == LOAD(sched->owner))
+	    now_ns - flushed > SCHED_IDLE_FLUSH_NS && LOAD(&sched->flowing) == LOAD(sched->owner)) {
 		pay_pending(sched, now_ns);
+		/* The next launch comes the long way, however little it is charged: is it what it was? Beside others
+		 * launches come that way all the time. */
+		if (!LOAD(&sched->demand.others))
+			STORE(&sched->flush_ns, 0);
+	}
 	return demand && (next == 0 || demand < next) ? demand : next;
 }

@@ -38,6 +38,18 @@ BATS_TEST_RETRIES=2 # a neighbour on the machine can spoil a run, not three
 	done
 }
 
+@test "a kind of launch that gets a thousand times longer is held at its cap within a second" {
+	local how
+	for how in kernel graph; do
+		machine "$how"
+		tenant "$how" CUOTA_SM=25 longer "$how" 20 20000 4
+	done
+	ended kernel graph
+	for how in kernel graph; do
+		between "$(cat "$DIR/$how.out")" 10 32 "$how: percent of the device"
+	done
+}
+
 # The first launches of a kind wait for what the first one takes, in vain where that waits for the program itself.
 @test "kernels that nobody has timed and that wait for the host hold no launch back for long" {
 	tenant ahead CUOTA_SM=50 ahead host 200 500

@@ -266,6 +266,44 @@ START_TEST(a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_
 }
 END_TEST
 
+/* What takes a hundred times longer than it did may be another context's slice: the very next launches tell. */
+START_TEST(a_doubted_sample_has_the_next_launches_timed)
+{
+	struct cost *cost = costs_find(&costs, 1);
+	unsigned launches;
+	int sample;
+
+	launch_until(cost, 20000, 50, &launches);
+	for (int i = 0; i < 2; i++) {
+		cost_sampled(cost, 20000000, mean_of(cost), 0);
+		ck_assert_uint_eq(mean_of(cost), 20000);
+		cost_launch(cost, &sample);
+		ck_assert(sample);
+	}
+	cost_sampled(cost, 20000000, mean_of(cost), 0);
+	ck_assert_uint_gt(mean_of(cost), 2000000);
+}
+END_TEST
+
+/* A graph's handle is given out again, for another graph. */
+START_TEST(what_a_handle_meant_is_charged_until_the_new_one_is_timed)
+{
+	struct cost *cost = costs_find(&costs, 1);
+	unsigned launches;
+	int sample;
+
+	launch_until(cost, 20000, 50, &launches);
+	costs_doubt(&costs, 1);
+	ck_assert_uint_eq(cost_launch(cost, &sample), 20000);
+	ck_assert(!sample);
+	ck_assert_uint_eq(cost_launch(cost, &sample), 20000);
+	ck_assert(sample);
+	/* Both were charged too little. */
+	ck_assert_int_eq(cost_sampled(cost, 5000000, 20000, 0), 2 * (5000000 - 20000));
+	ck_assert_uint_eq(mean_of(cost), 5000000);
+}
+END_TEST
+
 START_TEST(a_long_kernel_that_varies_is_charged_what_was_measured)
 {
 	struct cost *cost = costs_find(&costs, 1);
@@ -395,6 +433,8 @@ int main(void)
 	tcase_add_loop_test(
 		tcase, a_sample_among_other_streams_is_put_off_but_not_for_ever_and_not_the_first,
 		0, 2);
+	tcase_add_test(tcase, a_doubted_sample_has_the_next_launches_timed);
+	tcase_add_test(tcase, what_a_handle_meant_is_charged_until_the_new_one_is_timed);
 	tcase_add_test(tcase, a_long_kernel_that_varies_is_charged_what_was_measured);
 	tcase_add_test(tcase, the_mean_follows_a_kernel_whose_data_change);
 	tcase_add_test(tcase,

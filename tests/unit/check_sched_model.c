@@ -68,6 +68,26 @@ START_TEST(a_capped_process_gets_its_share_whatever_its_kernels)
 }
 END_TEST
 
+/* The same code, another argument: what it was charged a moment ago is a thousandth of what it takes now. */
+START_TEST(a_kind_that_gets_much_longer_is_known_soon)
+{
+	static struct world w;
+	struct process_model *p;
+
+	world_begin(&w);
+	p = world_add(&w, "a", 2500, 100, PRIORITY_NORMAL, SCHED_AUTO);
+	deep(p, 20000, 8);
+	world_run(&w, SECOND);
+	p->kernel_ns = 20 * NS_PER_MS;
+	world_run(&w, SECOND);
+	world_reset(&w);
+	world_run(&w, 4 * SECOND);
+	ck_assert_msg(busy_share(p, 4 * SECOND) < 30, "%.1f", busy_share(p, 4 * SECOND));
+	ck_assert_msg(busy_share(p, 4 * SECOND) > 15, "%.1f", busy_share(p, 4 * SECOND));
+	world_end(&w);
+}
+END_TEST
+
 START_TEST(four_processes_of_a_group_share_one_cap)
 {
 	static struct world w;
@@ -298,6 +318,7 @@ int main(void)
 	tcase_set_timeout(one, 120);
 	tcase_set_timeout(many, 120);
 	tcase_add_loop_test(one, a_capped_process_gets_its_share_whatever_its_kernels, 0, 35);
+	tcase_add_test(one, a_kind_that_gets_much_longer_is_known_soon);
 	tcase_add_test(one, four_processes_of_a_group_share_one_cap);
 	tcase_add_test(one, a_program_that_needs_less_than_its_cap_is_not_slowed);
 	tcase_add_loop_test(many, groups_get_what_weights_and_caps_say, 0, 18);

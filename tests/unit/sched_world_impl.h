@@ -467,6 +467,8 @@ static void host_step(struct world *w, struct process_model *p)
 	case ADMIT_GO:
 		p->dry = r.dry;
 		p->stretch = r.stretch;
+		if (r.overdue && !cost_is_vague(costs_find(&p->sched.costs, 77 + kind)))
+			p->timed = costs_find(&p->sched.costs, 77 + kind);
 		push(w, p, 0, r.mark);
 		break;
 	case ADMIT_GATE: push(w, p, r.chunk, r.mark); break;
