@@ -11,6 +11,7 @@
 #include "hooks/launch.h"
 #include "hooks/local_memory.h"
 #include "hooks/mem_pool.h"
+#include "hooks/mem_virtual.h"
 #include "hooks/measure.h"
 
 /* Until one was measured on the device; and what is believed of a ledger that anybody may write. */
@@ -210,6 +211,8 @@ static void leave(struct memory *memory, const struct charge *entry)
 	if (entry->space == AT_CONTEXT)
 		books_context_ended(memory, entry->device);
 	mem_leave(memory, entry);
+	if (entry->space == AT_ARRAY || entry->space == AT_MIPMAP)
+		mem_sparse_ended(memory, entry);
 }
 
 /* All that lived in it is the device's again. */

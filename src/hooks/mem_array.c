@@ -126,7 +126,7 @@ static void destroyed(struct memory *memory, const struct charge *entry, CUresul
 		return;
 	}
 	mem_leave(memory, entry);
-	mem_sparse_ended(memory, entry->key);
+	mem_sparse_ended(memory, entry);
 }
 
 static CUresult destroy_array(CUarray hArray)

@@ -38,12 +38,12 @@ static uint64_t tile_name(const CUarrayMapInfo *info)
 	return place_name(&place, sizeof(place), (uint64_t)(uintptr_t)info->resource.array);
 }
 
-/* A sparse array that holds mappings is entered, so that its end ends them. */
+/* A sparse array that holds mappings is told by its refs, so that its end ends them: other arrays have one. */
 static void enter_sparse(struct memory *memory, const CUarrayMapInfo *info)
 {
 	struct charge entry = {
 		.key = (uint64_t)(uintptr_t)info->resource.array,
-		.refs = 1,
+		.refs = 2,
 		.kind = CHARGE_ARRAY,
 		.space = info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY ? AT_MIPMAP
 										: AT_ARRAY,
@@ -89,13 +89,16 @@ static int is_within(const struct charge *entry, void *arg)
 	return entry->space == AT_MAPPING && entry->within == *(const uint64_t *)arg;
 }
 
-void mem_sparse_ended(struct memory *memory, uint64_t within)
+void mem_sparse_ended(struct memory *memory, const struct charge *array)
 {
 	struct charges_walk walk = {0};
+	uint64_t within = array->key;
 	struct object_end end;
 	struct charge batch[32];
 	size_t count;
 
+	if (array->refs < 2)
+		return;
 	do {
 		count = charges_collect(memory->charges, &walk, 1, is_within, &within, batch, 32);
 		for (size_t i = 0; i < count; i++) {

@@ -10,7 +10,7 @@ void mem_object_ended(struct memory *memory, const struct object_end *end, CUres
 /* Nothing of it is left in this process. */
 void mem_object_refund(struct memory *memory, const struct charge *object);
 
-/* A sparse array or multicast object is gone, and with it the mappings in it (mem_sparse.c). */
-void mem_sparse_ended(struct memory *memory, uint64_t within);
+/* An array is gone, and with it what is mapped into it if it is a sparse one (mem_sparse.c). */
+void mem_sparse_ended(struct memory *memory, const struct charge *array);
 
 #endif

@@ -344,6 +344,24 @@ int charges_flag(struct charges *charges, enum charge_space space, uint64_t key,
 	return entry ? 0 : -ENOENT;
 }
 
+int charges_clamp(struct charges *charges, enum charge_space space, uint64_t key, uint64_t least,
+		  uint64_t most, struct charge *ret)
+{
+	uint64_t code = hash(space, key);
+	struct shard *shard = shard_lock(charges, space, key, code);
+	struct charge *entry = find(shard, space, key, code);
+
+	if (entry) {
+		*ret = *entry;
+		if (entry->bytes > most)
+			entry->bytes = most;
+		if (entry->bytes < least)
+			entry->bytes = least;
+	}
+	nap_unlock(&shard->lock);
+	return entry ? 0 : -ENOENT;
+}
+
 int charges_put_within(struct charges *charges, enum charge_space space, uint64_t key,
 		       uint64_t within)
 {
@@ -379,8 +397,13 @@ size_t charges_collect(struct charges *charges, struct charges_walk *walk, int t
 			walk->place++;
 		}
 		nap_unlock(&shard->lock);
-		if (found == room)
+		if (found == room) {
+			/* Before the next call something else may be removed, and what stood behind it moves
+			 * forward: what is taken is not met again, so begin anew and miss nothing. */
+			if (take)
+				walk->place = 0;
 			break;
+		}
 	}
 	return found;
 }

@@ -105,6 +105,11 @@ int64_t charges_unref(struct charges *charges, enum charge_space space, uint64_t
 int charges_flag(struct charges *charges, enum charge_space space, uint64_t key, uint8_t set,
 		 uint8_t clear, struct charge *ret);
 
+/* Brings the bytes of an entry between two bounds, of which `least` counts more; returns it as it was before. 0, or
+ * -ENOENT. */
+int charges_clamp(struct charges *charges, enum charge_space space, uint64_t key, uint64_t least,
+		  uint64_t most, struct charge *ret);
+
 /* Sets what an entry is within. 0, or -ENOENT. */
 int charges_put_within(struct charges *charges, enum charge_space space, uint64_t key,
 		       uint64_t within);

@@ -22,6 +22,7 @@
 	F(cuDevSmResourceSplitByCount) \
 	F(cuDevResourceGenerateDesc) \
 	F(cuGreenCtxCreate) \
+	F(cuGreenCtxDestroy) \
 	F(cuCtxFromGreenCtx) \
 	F(cuMemGetInfo_v2) \
 	F(cuMemAlloc) \

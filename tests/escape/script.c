@@ -1,15 +1,16 @@
 /*
  * `escape script`: driver calls by name, one a line from standard input, so that a test reads as what a program
- * does. Each answers one line: the code, and what there is to say. Names stand for addresses and handles.
+ * does. Each answers one line: the code, and what there is to say. Names stand for addresses and handles; pools are
+ * also `default`, and `default1` of device 1. `both` is two threads at once, in the context that is current.
  *
- *	ctx DEVICE | newctx NAME DEVICE | use NAME | endctx NAME | release DEVICE | reset DEVICE
+ *	ctx DEVICE | newctx NAME DEVICE | use NAME | endctx NAME | release DEVICE | reset DEVICE | green NAME | endgreen NAME
  *	alloc NAME BYTES | alloc1 | managed NAME BYTES | pitch NAME WIDTH HEIGHT | free NAME | free1 NAME | freeasync NAME
- *	pool NAME [HOST] | async NAME BYTES [POOL] | trim POOL BYTES | keep POOL BYTES | endpool POOL
+ *	pool NAME [host | DEVICE] | async NAME BYTES [POOL] | trim POOL BYTES | keep POOL BYTES | endpool POOL
  *	create NAME BYTES [LOCATION-TYPE [ID]] | drop NAME | reserve NAME BYTES | map HANDLE ADDRESS BYTES | unmap ADDRESS BYTES
- *	retain NAME ADDRESS | array NAME BYTES | endarray NAME | mipmap NAME BYTES | endmipmap NAME | limit WHICH BYTES
+ *	retain NAME ADDRESS | sparse NAME | tile SPARSE HANDLE | array NAME BYTES | endarray NAME | mipmap NAME BYTES | endmipmap NAME | limit WHICH BYTES
  *	module NAME BYTES | endmodule NAME | graph NAME BYTES | launch NAME | endgraph NAME | graphtrim
  *	send HANDLE SOCKET | receive NAME SOCKET | ipcget NAME | ipcopen NAME HEX | ipcclose NAME
- *	info | total DEVICE | sync | thread COMMAND... | forked COMMAND... | times COUNT COMMAND...
+ *	info | total DEVICE | sync | thread COMMAND... | both COMMAND... | forked COMMAND... | times COUNT COMMAND...
  */
 #include "script.h"
 
@@ -58,24 +59,38 @@ static void run(int argc, char **argv);
 struct errand {
 	int argc;
 	char **argv;
+	CUcontext context; /* to be current there, or NULL */
 };
 
 static void *on_thread(void *arg)
 {
 	struct errand *errand = arg;
 
+	if (errand->context)
+		cu.cuCtxSetCurrent(errand->context);
 	run(errand->argc, errand->argv);
 	return NULL;
 }
 
+static void on_threads(unsigned count, struct errand *errand)
+{
+	pthread_t threads[2];
+
+	for (unsigned i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, on_thread, errand);
+	for (unsigned i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static void run(int argc, char **argv)
 {
-	if (!strcmp(argv[0], "thread") && argc > 1) {
-		struct errand errand = {argc - 1, argv + 1};
-		pthread_t thread;
+	struct errand errand = {argc - 1, argv + 1, NULL};
 
-		pthread_create(&thread, NULL, on_thread, &errand);
-		pthread_join(thread, NULL);
+	if (!strcmp(argv[0], "thread") && argc > 1) {
+		on_threads(1, &errand);
+	} else if (!strcmp(argv[0], "both") && argc > 1) {
+		cu.cuCtxGetCurrent(&errand.context);
+		on_threads(2, &errand);
 	} else if (!strcmp(argv[0], "forked") && argc > 1) {
 		pid_t child = fork();
 

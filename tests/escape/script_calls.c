@@ -14,6 +14,26 @@ static const char *word(int argc, char **argv, int i, const char *otherwise)
 /* What outputs hold before a call: a refusal leaves it there, and the test sees that it did. */
 #define UNTOUCHED 0x1111111111111111ull
 
+/* A green context of device 0. */
+static CUresult green(const char *name)
+{
+	CUdevResource all, part, rest;
+	CUdevResourceDesc description;
+	CUgreenCtx made;
+	unsigned groups = 1;
+	CUresult result = cu.cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM);
+
+	if (!result)
+		result = cu.cuDevSmResourceSplitByCount(&part, &groups, &all, &rest, 0, 8);
+	if (!result)
+		result = cu.cuDevResourceGenerateDesc(&description, &part, 1);
+	if (!result)
+		result = cu.cuGreenCtxCreate(&made, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+	if (!result)
+		*script_name(name) = (uintptr_t)made;
+	return result;
+}
+
 static CUresult context(int argc, char **argv)
 {
 	const char *what = argv[0];
@@ -21,6 +41,10 @@ static CUresult context(int argc, char **argv)
 	CUcontext made;
 	CUresult result;
 
+	if (!strcmp(what, "green"))
+		return green(argv[1]);
+	if (!strcmp(what, "endgreen"))
+		return cu.cuGreenCtxDestroy((CUgreenCtx)(uintptr_t)*script_name(argv[1]));
 	if (!strcmp(what, "ctx")) {
 		result = cu.cuDevicePrimaryCtxRetain(&made, device);
 		return result ? result : cu.cuCtxSetCurrent(made);
@@ -40,6 +64,17 @@ static CUresult context(int argc, char **argv)
 	return cu.cuDevicePrimaryCtxReset_v2(device);
 }
 
+static CUmemoryPool pool_named(const char *name)
+{
+	static const char all[] = "default";
+	CUmemoryPool handle = NULL;
+
+	if (strncmp(name, all, strlen(all)))
+		return (CUmemoryPool)(uintptr_t)*script_name(name);
+	cu.cuDeviceGetDefaultMemPool(&handle, atoi(name + strlen(all)));
+	return handle;
+}
+
 static CUresult linear(int argc, char **argv, char *note, size_t room)
 {
 	CUdeviceptr p = UNTOUCHED;
@@ -57,8 +92,7 @@ static CUresult linear(int argc, char **argv, char *note, size_t room)
 					       script_bytes(argv[3]), 4);
 		snprintf(note, room, "%zu", row);
 	} else if (!strcmp(argv[0], "async") && argc > 3) {
-		result = cu.cuMemAllocFromPoolAsync(&p, script_bytes(argv[2]),
-						    (CUmemoryPool)(uintptr_t)*script_name(argv[3]),
+		result = cu.cuMemAllocFromPoolAsync(&p, script_bytes(argv[2]), pool_named(argv[3]),
 						    NULL);
 	} else if (!strcmp(argv[0], "async")) {
 		result = cu.cuMemAllocAsync(&p, script_bytes(argv[2]), NULL);
@@ -85,13 +119,12 @@ static CUresult freed(char **argv)
 
 static CUresult pool(int argc, char **argv)
 {
-	CUmemoryPool handle = (CUmemoryPool)(uintptr_t)*script_name(argv[1]);
+	CUmemoryPool handle = pool_named(argv[1]);
+	const char *where = word(argc, argv, 2, "0");
 	cuuint64_t keep;
 	CUmemPoolProps props;
 	CUresult result;
 
-	if (!strcmp(argv[1], "default"))
-		cu.cuDeviceGetDefaultMemPool(&handle, 0);
 	if (!strcmp(argv[0], "trim"))
 		return cu.cuMemPoolTrimTo(handle, script_bytes(argv[2]));
 	if (!strcmp(argv[0], "endpool"))
@@ -102,7 +135,9 @@ static CUresult pool(int argc, char **argv)
 	}
 	memset(&props, 0, sizeof(props));
 	props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-	props.location.type = argc > 2 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+	props.location.type =
+		!strcmp(where, "host") ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+	props.location.id = atoi(where);
 	result = cu.cuMemPoolCreate(&handle, &props);
 	if (!result)
 		*script_name(argv[1]) = (uintptr_t)handle;
@@ -173,6 +208,39 @@ static CUresult array(char **argv)
 	if (!result)
 		*script_name(argv[1]) = (uintptr_t)handle;
 	return result;
+}
+
+/* A sparse array, and one page of it mapped to a handle. */
+static CUresult sparse(char **argv)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 1024,
+				     .Height = 1024,
+				     .Format = CU_AD_FORMAT_FLOAT,
+				     .NumChannels = 1,
+				     .Flags = CUDA_ARRAY3D_SPARSE};
+	CUarray array = (CUarray)(uintptr_t)*script_name(argv[1]);
+	CUDA_ARRAY_SPARSE_PROPERTIES properties;
+	CUarrayMapInfo info;
+	CUresult result;
+
+	if (!strcmp(argv[0], "sparse")) {
+		result = cu.cuArray3DCreate_v2(&array, &d);
+		*script_name(argv[1]) = (uintptr_t)array;
+		return result;
+	}
+	result = cu.cuArrayGetSparseProperties(&properties, array);
+	memset(&info, 0, sizeof(info));
+	info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+	info.resource.array = array;
+	info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+	info.subresource.sparseLevel.extentWidth = properties.tileExtent.width;
+	info.subresource.sparseLevel.extentHeight = properties.tileExtent.height;
+	info.subresource.sparseLevel.extentDepth = 1;
+	info.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+	info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+	info.memHandle.memHandle = *script_name(argv[2]);
+	info.deviceBitMask = 1;
+	return result ? result : cu.cuMemMapArrayAsync(&info, 1, NULL);
 }
 
 static CUresult code(char **argv)
@@ -256,7 +324,7 @@ CUresult script_call(int argc, char **argv, char *note, size_t room)
 {
 	const char *what = argv[0];
 
-	if (is_one_of(what, " ctx newctx use endctx release reset "))
+	if (is_one_of(what, " ctx newctx use endctx release reset green endgreen "))
 		return context(argc, argv);
 	if (is_one_of(what, " alloc alloc1 managed pitch async "))
 		return linear(argc, argv, note, room);
@@ -270,6 +338,8 @@ CUresult script_call(int argc, char **argv, char *note, size_t room)
 		return virtual_memory(argv);
 	if (is_one_of(what, " array endarray mipmap endmipmap "))
 		return array(argv);
+	if (is_one_of(what, " sparse tile "))
+		return sparse(argv);
 	if (is_one_of(what, " module endmodule "))
 		return code(argv);
 	if (is_one_of(what, " graph launch endgraph "))

@@ -201,6 +201,50 @@ START_TEST(a_walk_takes_every_match_and_nothing_else)
 }
 END_TEST
 
+START_TEST(a_walk_misses_nothing_when_others_are_removed_between_its_batches)
+{
+	struct charges *table = charges_new();
+	struct charges_walk walk = {0};
+	struct charge old, batch[13];
+	uint64_t owner = 3, key = 0, sum = 0;
+	size_t count;
+
+	for (key = 0; key < 70000; key++) {
+		struct charge new = entry(AT_ADDRESS, key, 1);
+
+		charges_put(table, &new, &old);
+	}
+	/* What stands behind a removed entry moves forward, past where the walk has come to. */
+	while ((count = charges_collect(table, &walk, 1, of_owner, &owner, batch, 13))) {
+		sum += count;
+		for (uint64_t i = 0; i < 100 && key > 0;)
+			if (--key % 7 != owner && ++i)
+				charges_take(table, AT_ADDRESS, key, &old);
+	}
+	ck_assert_uint_eq(sum, 10000);
+	charges_destroy(table);
+}
+END_TEST
+
+START_TEST(bytes_are_brought_between_two_bounds_and_what_they_were_is_told)
+{
+	struct charges *table = charges_new();
+	struct charge limit = entry(AT_LIMIT, 7, 100), got;
+
+	ck_assert_int_eq(charges_clamp(table, AT_LIMIT, 7, 0, 1, &got), -ENOENT);
+	charges_put(table, &limit, &got);
+	ck_assert_int_eq(charges_clamp(table, AT_LIMIT, 7, 300, UINT64_MAX, &got), 0);
+	ck_assert_uint_eq(got.bytes, 100);
+	ck_assert_int_eq(charges_clamp(table, AT_LIMIT, 7, 200, UINT64_MAX, &got), 0);
+	ck_assert_uint_eq(got.bytes, 300);
+	ck_assert_int_eq(charges_clamp(table, AT_LIMIT, 7, 0, 50, &got), 0);
+	ck_assert_uint_eq(got.bytes, 300);
+	ck_assert_int_eq(charges_get(table, AT_LIMIT, 7, &got), 0);
+	ck_assert_uint_eq(got.bytes, 50);
+	charges_destroy(table);
+}
+END_TEST
+
 static struct charges *shared_table;
 
 static void *put_and_take(void *arg)
@@ -316,6 +360,8 @@ int main(void)
 	tcase_add_test(tcase, letting_go_removes_an_allocation_and_only_marks_a_pool_s_block);
 	tcase_add_test(tcase, a_million_random_operations_equal_an_array);
 	tcase_add_test(tcase, a_walk_takes_every_match_and_nothing_else);
+	tcase_add_test(tcase, a_walk_misses_nothing_when_others_are_removed_between_its_batches);
+	tcase_add_test(tcase, bytes_are_brought_between_two_bounds_and_what_they_were_is_told);
 	tcase_add_test(tcase, threads_do_not_lose_or_double_anything);
 	tcase_add_test(tcase, a_million_live_entries_cost_no_more_than_caches);
 	tcase_add_test(tcase, a_forked_child_owns_nothing_of_its_parent);
