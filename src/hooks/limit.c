@@ -38,21 +38,28 @@ static uint64_t limit_key(CUcontext context, CUlimit limit)
 	return (uint64_t)(uintptr_t)context * 16 + limit; /* addresses are below 2^60 */
 }
 
-/* What is charged for this limit of this context so far beyond its default; *ret_base: the default. */
-static uint64_t charged_for(struct memory *memory, CUcontext context, CUlimit limit,
-			    uint64_t *ret_base)
+/*
+ * What is charged for this limit of this context so far beyond its default; *ret_base: the default, which is what it
+ * was when the first one was set. It is entered then: set to less and raised again, it is no more than it was.
+ */
+static uint64_t charged_for(struct memory *memory, CUcontext context, CUdevice device,
+			    CUlimit limit, uint64_t *ret_base)
 {
-	struct charge entry;
+	struct charge entry = {.key = limit_key(context, limit),
+			       .owner = (uint64_t)(uintptr_t)context,
+			       .refs = 1,
+			       .space = AT_LIMIT,
+			       .kind = CHARGE_CONTEXT,
+			       .device = (uint8_t)device};
 	size_t now = 0;
 
-	if (!charges_get(memory->charges, AT_LIMIT, limit_key(context, limit), &entry)) {
-		*ret_base = entry.within;
-		return entry.bytes;
+	if (charges_get(memory->charges, AT_LIMIT, entry.key, &entry)) {
+		if (real.cuCtxGetLimit && real.cuCtxGetLimit(&now, limit) == CUDA_SUCCESS)
+			entry.within = now;
+		charges_ref(memory->charges, &entry);
 	}
-	if (!real.cuCtxGetLimit || real.cuCtxGetLimit(&now, limit) != CUDA_SUCCESS)
-		now = 0;
-	*ret_base = now;
-	return 0;
+	*ret_base = entry.within;
+	return entry.bytes;
 }
 
 /* Whose limits they are, and what `value` takes there. 0, or -1 when there is nothing to charge to. */
@@ -60,6 +67,7 @@ static int limit_needs(struct limit_call *c, CUlimit limit, uint64_t value, uint
 {
 	struct memory *memory = mem_of_process();
 	CUdevice device;
+	uint64_t base;
 
 	if (!memory || !is_memory(limit) || !real.cuCtxGetCurrent ||
 	    real.cuCtxGetCurrent(&c->call.context) != CUDA_SUCCESS || !c->call.context ||
@@ -67,10 +75,9 @@ static int limit_needs(struct limit_call *c, CUlimit limit, uint64_t value, uint
 		return -1;
 	c->call.context = context_owner(memory, c->call.context);
 	c->limit = limit;
-	c->charged = charged_for(memory, c->call.context, limit, &c->base);
+	c->charged = charged_for(memory, c->call.context, device, limit, &base);
 	*ret_needed = 0;
-	if (value > c->base &&
-	    __builtin_mul_overflow(value - c->base, units(limit, device), ret_needed))
+	if (value > base && __builtin_mul_overflow(value - base, units(limit, device), ret_needed))
 		*ret_needed = UINT64_MAX;
 	return 0;
 }
@@ -87,28 +94,31 @@ enum mem_begin limit_begin(struct limit_call *c, CUlimit limit, uint64_t value)
 /* It was set to less than is charged: the rest goes back. Frames of kernels are looked at again. */
 static void limit_lowered(CUlimit limit, uint64_t value)
 {
-	struct limit_call c;
-	struct charge entry;
-	uint64_t needed, rest;
 	struct memory *memory = mem_of_process();
+	struct limit_call c;
+	struct charge before;
+	uint64_t needed;
 
 	if (limit_needs(&c, limit, value, &needed) || needed >= c.charged ||
-	    charges_add(memory->charges, AT_LIMIT, limit_key(c.call.context, limit), 0,
-			-(int64_t)(c.charged - needed), &entry))
+	    charges_clamp(memory->charges, AT_LIMIT, limit_key(c.call.context, limit), 0, needed,
+			  &before) ||
+	    before.bytes <= needed)
 		return;
-	rest = c.charged - needed;
-	ledger_refund(mem_member_of(entry.device), CHARGE_CONTEXT, rest);
+	ledger_refund(mem_member_of(before.device), CHARGE_CONTEXT, before.bytes - needed);
 	local_memory_forget();
 }
 
+/* Threads that raise it at the same time have each held the whole growth: it is charged once, at the largest. */
 void limit_raised(struct limit_call *c)
 {
 	struct mem_call *call = &c->call;
-	struct charge old, entry = mem_entry(call, AT_LIMIT, limit_key(call->context, c->limit),
-					     c->charged + call->hold.bytes);
+	uint64_t needed = c->charged + call->hold.bytes;
+	struct charge before;
 
-	entry.within = c->base;
-	charges_put(call->memory->charges, &entry, &old);
+	if (charges_clamp(call->memory->charges, AT_LIMIT, limit_key(call->context, c->limit),
+			  needed, UINT64_MAX, &before))
+		return hold_drop(&call->hold); /* the context has ended, or there is no memory */
+	hold_settle_forced(&call->hold, before.bytes < needed ? needed - before.bytes : 0);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)

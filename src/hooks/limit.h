@@ -7,7 +7,7 @@
 struct limit_call {
 	struct mem_call call;
 	CUlimit limit;
-	uint64_t base, charged;
+	uint64_t charged;
 };
 
 /* Holds what raising the limit of the current context to `value` may add. MEM_PASS: nothing to charge. */

@@ -23,6 +23,33 @@ both()
 	[ "${answer%% *}" = 0 ]
 }
 
+# ---- threads
+
+@test "two threads that set a limit at once are charged it once" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=0 CUOTA_SIM_FAIL=cuCtxSetLimit:delay=100ms
+	ok A ctx 0
+	both A limit 2 264M
+	used_is A 256
+	# Later, and less: what goes back is what was charged.
+	ok A limit 2 136M
+	used_is A 128
+	ok A reset 0
+	ok A ctx 0
+	used_is A 0
+}
+
+@test "a limit that is set below its default and back is charged nothing" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=0
+	ok A ctx 0
+	ok A limit 0 512
+	ok A limit 0 1024
+	ok A limit 2 1M
+	ok A limit 2 8M
+	used_is A 0
+	ok A limit 2 72M
+	used_is A 64
+}
+
 # ---- contexts
 
 @test "the end of a context ends what is mapped into its sparse arrays" {
