@@ -68,6 +68,7 @@ pool_begin(struct pool_call *c, CUmemoryPool handle, uint64_t bytes, CUstream st
 	   int per_thread)
 {
 	uint64_t growth;
+	int unknown = 0;
 
 	c->call.memory = mem_of_process();
 	if (!c->call.memory)
@@ -78,12 +79,15 @@ pool_begin(struct pool_call *c, CUmemoryPool handle, uint64_t bytes, CUstream st
 	c->call.tenant = device_of(c->stream);
 	if (!c->call.tenant)
 		return MEM_PASS;
-	c->pool = handle ? mem_pool_of(c->call.memory, handle, c->call.tenant)
+	c->pool = handle ? mem_pool_named(c->call.memory, handle, c->call.tenant, &unknown)
 			 : mem_pool_current(c->call.memory, c->call.tenant);
 	if (!c->pool) /* a device without pools, or no account is left for this one */
-		return pools_full(&c->call.memory->pools) ? MEM_REFUSED : MEM_PASS;
+		return !unknown && pools_full(&c->call.memory->pools) ? MEM_REFUSED : MEM_PASS;
 	if (!c->pool->member)
 		return MEM_PASS;
+	/* The pool's device is the one that is charged, and trimmed before a refusal, not the stream's. */
+	if (__builtin_expect(c->pool->device != c->call.tenant->ordinal, 0))
+		c->call.tenant = tenant_of_device(c->pool->device);
 	c->held = 0;
 	c->call.looked = 0;
 	c->call.asked_bytes = bytes;
@@ -112,7 +116,7 @@ static CUresult pool_undo(struct pool_call *c, CUdeviceptr address)
 static CUresult pool_drop(struct pool_call *c, CUresult result)
 {
 	if (c->held)
-		mem_pool_refresh(c->pool, c->held, NULL);
+		mem_pool_drop(c->pool, c->held);
 	c->call.hold.bytes = 0;
 	return mem_drop(&c->call, result);
 }

@@ -18,22 +18,34 @@ static CUmemoryPool handle_of(const struct pool *pool)
 	return (CUmemoryPool)(uintptr_t)atomic_load(&pool->handle);
 }
 
+static int read_pool(struct pool *pool, CUmemPool_attribute attribute, cuuint64_t *ret)
+{
+	CUstreamCaptureMode mode = capture_relax();
+	CUresult result = real.cuMemPoolGetAttribute(handle_of(pool), attribute, ret);
+
+	capture_restore(mode);
+	return __builtin_expect(result != CUDA_SUCCESS, 0) ? -1 : 0;
+}
+
 int mem_pool_refresh(struct pool *pool, uint64_t held, struct refusal *ret)
 {
 	cuuint64_t reserved = 0;
-	CUstreamCaptureMode mode;
-	CUresult result;
 
 	if (!pool->member)
 		return 0;
-	mode = capture_relax();
-	result = real.cuMemPoolGetAttribute(handle_of(pool), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-					    &reserved);
-	capture_restore(mode);
 	/* Not to be read: what was held ahead stays charged. */
-	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+	if (read_pool(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
 		reserved = atomic_load(&pool->snapshot) + held;
 	return pool_is_settled(pool, held, reserved) ? 0 : pool_settle(pool, held, reserved, ret);
+}
+
+void mem_pool_drop(struct pool *pool, uint64_t held)
+{
+	cuuint64_t reserved = 0;
+
+	if (read_pool(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+		reserved = atomic_load(&pool->snapshot);
+	pool_settle(pool, held, reserved, NULL);
 }
 
 /* A pool that existed before we saw it (every device's default one) may hold memory already. */
@@ -41,7 +53,6 @@ struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct devi
 {
 	struct pool *pool = pools_find(&memory->pools, (uint64_t)(uintptr_t)handle);
 	cuuint64_t threshold = 0;
-	CUstreamCaptureMode mode;
 
 	if (pool)
 		return pool;
@@ -49,13 +60,47 @@ struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct devi
 			   (unsigned)tenant->ordinal, CHARGE_POOL);
 	if (!pool)
 		return NULL;
-	mode = capture_relax();
-	if (real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) ==
-	    CUDA_SUCCESS)
+	if (!read_pool(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold))
 		atomic_store(&pool->release_threshold, threshold);
-	capture_restore(mode);
 	mem_pool_refresh(pool, 0, NULL);
 	return pool;
+}
+
+/* Pools that are made or imported are entered then: one that is not known is some device's default pool. */
+static struct device_tenant *default_pool_of(CUmemoryPool handle)
+{
+	CUmemoryPool own;
+	int count = 0;
+
+	if (!real.cuDeviceGetCount || !real.cuDeviceGetDefaultMemPool ||
+	    real.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return NULL;
+	for (CUdevice device = 0; device < count; device++)
+		if (real.cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == handle)
+			return tenant_of_device(device);
+	return NULL;
+}
+
+struct pool *mem_pool_named(struct memory *memory, CUmemoryPool handle,
+			    struct device_tenant *otherwise, int *ret_unknown)
+{
+	struct pool *pool = pools_find(&memory->pools, (uint64_t)(uintptr_t)handle);
+	struct device_tenant *tenant;
+	CUstreamCaptureMode mode;
+	cuuint64_t threshold;
+
+	*ret_unknown = 0;
+	if (__builtin_expect(pool != NULL, 1))
+		return pool;
+	tenant = default_pool_of(handle);
+	if (tenant)
+		return mem_pool_of(memory, handle, tenant);
+	/* One that was destroyed, or never was: an account for it would be for ever. */
+	mode = capture_relax();
+	*ret_unknown = real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+						  &threshold) != CUDA_SUCCESS;
+	capture_restore(mode);
+	return *ret_unknown ? NULL : mem_pool_of(memory, handle, otherwise);
 }
 
 struct pool *mem_pool_ask_current(struct memory *memory, struct device_tenant *tenant)

@@ -24,11 +24,19 @@ static inline struct pool *mem_pool_current(struct memory *memory, struct device
 
 void mem_pool_forget_current(unsigned device);
 
-/* The account of a pool handle, opened if need be. */
+/* The account of a device's pool, opened if need be. NULL: no place is left. */
 struct pool *mem_pool_of(struct memory *memory, CUmemoryPool handle, struct device_tenant *tenant);
+
+/* The account of the pool that a program names, whatever device it is of. NULL: no place is left, or, with *ret_unknown,
+ * the driver does not know it either. `otherwise`: whose it is when the driver does not tell. */
+struct pool *mem_pool_named(struct memory *memory, CUmemoryPool handle,
+			    struct device_tenant *otherwise, int *ret_unknown);
 
 /* Reads what the pool reserves and makes its charge equal. 0, or -ENOMEM when that went past a cap. */
 int mem_pool_refresh(struct pool *pool, uint64_t held, struct refusal *ret);
+
+/* The same after a call that the driver refused: what was held for it goes back also when nothing can be read. */
+void mem_pool_drop(struct pool *pool, uint64_t held);
 
 /* All pools of a device: for views, after a synchronise, before a refusal. Cheap with no pool. */
 void mem_pools_refresh(struct memory *memory, unsigned device);

@@ -50,6 +50,59 @@ both()
 	used_is A 64
 }
 
+# ---- devices
+
+@test "the default pool of another device is charged to that device" {
+	export CUOTA_SIM_CONTEXT=0 CUOTA_SIM_DEVICES=2
+	start A CUOTA_MEM=0=8G,1=1G
+	ok A ctx 0
+	refused A async x 2G default1
+	ok A async x 512M default1
+	used_is A 0
+	ok A ctx 1
+	used_is A 512
+}
+
+@test "before a refusal the pools of the device that is short are trimmed, not those of the stream's" {
+	export CUOTA_SIM_CONTEXT=0 CUOTA_SIM_DEVICES=2
+	start A CUOTA_MEM=1G
+	ok A ctx 1
+	ok A pool p 1
+	ok A pool q 1
+	ok A keep p 8G
+	ok A async x 768M p
+	ok A freeasync x
+	ok A sync
+	used_is A 768
+	ok A ctx 0
+	ok A async y 768M q
+	used_is A 0
+	ok A ctx 1
+	used_is A 768
+}
+
+# ---- pools that are none
+
+@test "an allocation from a pool that was destroyed is the driver's error and charged nothing" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=0
+	ok A ctx 0
+	ok A trim default 0 # made now: the simulator's would else be where the destroyed one was
+	ok A pool p
+	ok A endpool p
+	for i in 1 2 3; do
+		say A async x 1G p
+		[ "${answer%% *}" = 1 ] || { echo "$answer"; false; }
+	done
+	used_is A 0
+}
+
+@test "an allocation that the driver refuses is charged nothing, also when the pool's size cannot be read" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=0 CUOTA_SIM_FAIL=cuMemPoolGetAttribute=999,cuMemAllocAsync=2
+	ok A ctx 0
+	refused A async x 1G
+	used_is A 0
+}
+
 # ---- contexts
 
 @test "the end of a context ends what is mapped into its sparse arrays" {
