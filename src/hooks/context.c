@@ -64,10 +64,13 @@ enum mem_begin context_begin(struct context_call *c, CUdevice device)
 	c->first = !driver_bytes_known();
 	if (c->first)
 		driver_bytes_look(tenant, &c->before);
+	if (c->first || driver_bytes_of_process(tenant, &c->before_bytes))
+		c->before_bytes = books_less(ledger_process_used(&tenant->member),
+					     tenant->member.kind_bytes[CHARGE_CONTEXT]);
 	bytes = estimate(tenant, &measured);
 	room = ledger_room(&tenant->member);
 	/* Nobody has measured one here: what the cap leaves is held, and the measured one decides. */
-	if (!measured && room < bytes && c->first && c->before.count <= LISTED_MOST)
+	if (!measured && room < bytes && (!c->first || c->before.count <= LISTED_MOST))
 		bytes = room;
 	begin = mem_begin_on(&c->call, device, CHARGE_CONTEXT, bytes);
 	if (begin == MEM_REFUSED)
@@ -98,21 +101,39 @@ static void remember_size(struct device_tenant *tenant, uint64_t bytes, uint64_t
 		atomic_store(known, bytes + ahead ? bytes + ahead : 1);
 }
 
+/*
+ * What the context took. 0, or -EAGAIN when that is not sure: then it is what to believe. A call of another thread that
+ * is charged and has not taken its memory yet (a second context, a large allocation), or managed memory that nobody has
+ * used yet, makes it look like less; all that came since the call began bounds it, and no more than is usual is believed.
+ */
+static int measure(const struct context_call *c, uint64_t known, uint64_t *ret_bytes)
+{
+	uint64_t driver, since;
+
+	if (measure_call(&c->call, ret_bytes) || driver_bytes_of_process(c->call.tenant, &driver)) {
+		*ret_bytes = known;
+		return -EAGAIN;
+	}
+	since = books_less(driver, c->before_bytes);
+	if (*ret_bytes + BLOCK_BYTES >= since)
+		return 0;
+	*ret_bytes = since < known ? since : known;
+	return -EAGAIN;
+}
+
 /* 0 when it is charged; -ENOMEM when it is larger than what is left: the caller destroys it. */
 static int context_made(struct context_call *c, uint64_t handle, uint8_t flags)
 {
 	struct mem_call *call = &c->call;
 	struct charge entry;
-	uint64_t bytes = call->hold.bytes, ahead = 0, known;
+	uint64_t bytes, ahead = 0, known;
 	int measured;
 
 	local_memory_forget();
 	if (c->first)
 		driver_bytes_learn(call->tenant, &c->before);
 	known = estimate(call->tenant, &measured);
-	if (measure_call(call, &bytes)) {
-		bytes = known;
-	} else {
+	if (!measure(c, known, &bytes)) {
 		ahead = to_grow(c, bytes, known);
 		if (c->first)
 			remember_size(call->tenant, bytes, ahead);
@@ -265,13 +286,16 @@ CUresult cuCtxDetach(CUcontext ctx)
 
 /* ---- the primary context ------------------------------------------------------------------------- */
 
+/* -1 when the driver does not tell. */
 int context_primary_is_active(CUdevice device)
 {
 	unsigned int flags;
 	int active = 0;
 
-	return real.cuDevicePrimaryCtxGetState &&
-	       real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+	if (!real.cuDevicePrimaryCtxGetState ||
+	    real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS)
+		return -1;
+	return active != 0;
 }
 
 static int is_charged(CUdevice device)
@@ -281,7 +305,7 @@ static int is_charged(CUdevice device)
 
 enum mem_begin context_begin_primary(struct context_call *c, CUdevice device)
 {
-	if (is_charged(device) && context_primary_is_active(device))
+	if (is_charged(device) && context_primary_is_active(device) > 0)
 		return MEM_PASS;
 	return context_begin(c, device);
 }
@@ -306,7 +330,8 @@ int context_primary_made(struct context_call *c, CUdevice device, CUcontext cont
 	return -ENOMEM;
 }
 
-/* After a release or reset: inactive means that nothing of it is left. */
+/* After a release or reset: inactive means that nothing of it is left. One that may be there stays charged, and the
+ * next one takes over its charge. */
 void context_primary_ended(CUdevice device)
 {
 	struct memory *memory = mem_of_process();
@@ -350,9 +375,10 @@ static CUresult end_primary(CUdevice dev, CUresult (*call)(CUdevice), int is_res
 
 	launch_pause();
 	result = call(dev);
-	launch_resume(NULL, result == CUDA_SUCCESS && (is_reset || !context_primary_is_active(dev))
-				    ? dev
-				    : -1);
+	launch_resume(NULL,
+		      result == CUDA_SUCCESS && (is_reset || context_primary_is_active(dev) <= 0)
+			      ? dev
+			      : -1);
 	if (result == CUDA_SUCCESS)
 		context_primary_ended(dev);
 	return result;

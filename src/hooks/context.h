@@ -10,7 +10,8 @@
 struct context_call {
 	struct mem_call call;
 	struct listed before;
-	int first; /* it is not known yet which process NVML takes us for */
+	uint64_t before_bytes; /* what the driver held for us */
+	int first;	       /* it is not known yet which process NVML takes us for */
 };
 
 /* MEM_PASS also when the primary context is charged already. */
@@ -33,6 +34,7 @@ static inline uint64_t context_primary(CUdevice device)
 		       : 0;
 }
 
+/* -1 when the driver does not tell. */
 int context_primary_is_active(CUdevice device);
 
 /* From now on look-ups of owners are worth their while. */

@@ -35,14 +35,16 @@ static CUresult enter_green(CUgreenCtx green, CUdevice device)
 	return memory_enter(call.memory, &call.hold, &entry) ? mem_refuse(&call) : CUDA_SUCCESS;
 }
 
-/* The primary context came with it: its handle is learnt by a retain and release of our own. */
+/* The primary context came with it: its handle is learnt by a retain and release of our own. Where that fails, it
+ * cannot be charged, and the green context is not to be had. */
 static CUresult enter_primary(struct context_call *c, CUdevice device)
 {
 	CUcontext context;
+	CUresult result = real.cuDevicePrimaryCtxRetain(&context, device);
 	int refused;
 
-	if (real.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
-		return mem_drop(&c->call, CUDA_SUCCESS);
+	if (result != CUDA_SUCCESS)
+		return mem_drop(&c->call, result);
 	refused = context_primary_made(c, device, context);
 	real.cuDevicePrimaryCtxRelease_v2(device);
 	return refused ? mem_refuse(&c->call) : CUDA_SUCCESS;
@@ -61,7 +63,7 @@ static CUresult destroy_green(CUgreenCtx green, CUdevice device)
 	result = real.cuGreenCtxDestroy(green);
 	if (result != CUDA_SUCCESS)
 		context = NULL;
-	if (result != CUDA_SUCCESS || (device >= 0 && context_primary_is_active(device)))
+	if (result != CUDA_SUCCESS || (device >= 0 && context_primary_is_active(device) > 0))
 		device = -1;
 	launch_resume(context, device);
 	return result;

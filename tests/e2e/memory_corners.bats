@@ -50,6 +50,35 @@ both()
 	used_is A 64
 }
 
+@test "two threads that make the primary context at once are charged one" {
+	start A CUOTA_MEM=8G CUOTA_SIM_FAIL=cuDevicePrimaryCtxRetain:delay=100ms
+	both A ctx 0
+	ok A ctx 0
+	used_is A 526
+	for i in 1 2 3; do ok A release 0; done
+	ok A ctx 0
+	used_is A 526
+}
+
+@test "contexts that two threads make at once are charged both, at what they take" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=300M CUOTA_SIM_FAIL=cuCtxCreate_v2:delay=100ms
+	ok A ctx 0
+	used_is A 300
+	both A newctx c 0
+	used_is A 900
+}
+
+@test "a context is charged what it takes beside managed memory that nobody has used yet" {
+	start A CUOTA_MEM=8G
+	ok A ctx 0
+	ok A managed x 2G
+	ok A newctx c 0
+	used_is A $((2048 + 2 * 526))
+	ok A endctx c
+	ok A ctx 0
+	used_is A $((2048 + 526))
+}
+
 # ---- devices
 
 @test "the default pool of another device is charged to that device" {
@@ -117,4 +146,22 @@ both()
 	ok A endctx c
 	ok A ctx 0
 	used_is A 0
+}
+
+@test "a green context whose primary one cannot be told is refused, not let through uncharged" {
+	start A CUOTA_MEM=8G CUOTA_SIM_FAIL=cuDevicePrimaryCtxRetain=2@1
+	say A green g
+	[ "$answer" = 2 ]
+	ok A green g
+	ok A ctx 0
+	used_is A 526
+}
+
+@test "a primary context that may still be there stays charged" {
+	start A CUOTA_MEM=8G CUOTA_SIM_FAIL=cuDevicePrimaryCtxGetState=1
+	ok A ctx 0
+	ok A ctx 0
+	ok A alloc x 64M
+	ok A release 0
+	used_is A $((526 + 64))
 }
