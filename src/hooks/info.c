@@ -3,6 +3,7 @@
  * driver's does, and looks first at what this process's own pools gave back.
  */
 #include "hooks/books.h"
+#include "hooks/ipc.h"
 #include "hooks/mem_pool.h"
 #include "hooks/view.h"
 
@@ -31,6 +32,8 @@ static struct device_tenant *viewer(void)
 	/* What the dead of the group held is free. */
 	if (ledger_others_hold(&tenant->member))
 		ledger_reap(&tenant->ledger);
+	if (atomic_load(&memory->descriptors_left[tenant->ordinal]))
+		share_keep(memory, tenant);
 	mem_pools_refresh(memory, (unsigned)tenant->ordinal);
 	/* Overhead is of the last look, up to a second ago; a program that waits for room should see it go. */
 	if (tenant->member.kind_bytes[CHARGE_OVERHEAD] >= STALE_BYTES)

@@ -1,17 +1,13 @@
 /*
  * Exports and imports: charged once, to the exporter while it lives, and never to nobody (memory/shares.h).
  *
- * Whose export a file descriptor is travels in the open file itself: its owner (F_SETOWN) is the exporter's
- * process, its signal number (F_SETSIG, 1..64) the serial. No signal is ever sent, since nobody sets
- * O_ASYNC. IPC, fabric and pool pointer handles are bytes that are the same on both sides: their hash is the key.
+ * Whose export a file descriptor is travels with it (descriptors.h). IPC, fabric and pool pointer handles are bytes
+ * that are the same on both sides: their hash is the key.
  */
 #include "hooks/ipc.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include "base/spin.h"
+#include "hooks/descriptors.h"
 
 static uint64_t key_of(const void *handle, size_t bytes)
 {
@@ -69,18 +65,30 @@ void share_own_ended(struct memory *memory, const struct charge *entry)
 
 	if (!shares || number < 0 || number >= SHARES)
 		return;
-	if (!share_let_go(shares, &tenant->member, number, 1))
+	if (share_has_descriptor(shares, number, descriptors_open())) {
+		/* It keeps the memory: charged as if another process held it, until it is seen to be closed. */
 		ledger_charge_forced(&tenant->member, CHARGE_IMPORT,
 				     share_bytes(shares, &tenant->member, number));
+		share_leave_to_descriptor(shares, number);
+		atomic_store(&memory->descriptors_left[entry->device], 1);
+	} else if (!share_let_go(shares, &tenant->member, number, 1)) {
+		ledger_charge_forced(&tenant->member, CHARGE_IMPORT,
+				     share_bytes(shares, &tenant->member, number));
+	}
 }
 
 void share_keep(struct memory *memory, struct device_tenant *tenant)
 {
+	struct shares *shares = &memory->shares[tenant->ordinal];
+	_Atomic uint32_t *left = &memory->descriptors_left[tenant->ordinal];
 	struct shares_change change;
 
-	if (!memory->shares[tenant->ordinal].file)
+	if (!shares->file)
 		return;
-	shares_tick(&memory->shares[tenant->ordinal], &tenant->member, &change);
+	if (atomic_load(left) && atomic_exchange(left, 0) &&
+	    shares_end_descriptors(shares, &tenant->member, descriptors_open()))
+		atomic_store(left, 1);
+	shares_tick(shares, &tenant->member, &change);
 	atomic_fetch_sub(&memory->uncarried_bytes[tenant->ordinal], change.adopt_bytes);
 	if (change.adopt_bytes)
 		ledger_charge_forced(&tenant->member, CHARGE_IMPORT, change.adopt_bytes);
@@ -126,10 +134,8 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
 		return result;
 	if (handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
 		serial = exported(memory, AT_OBJECT, &object, 0, object.bytes);
-		if (serial) {
-			fcntl(*(int *)shareableHandle, F_SETOWN, getpid());
-			fcntl(*(int *)shareableHandle, F_SETSIG, (int)serial);
-		}
+		if (serial)
+			descriptor_stamp(*(int *)shareableHandle, serial);
 	}
 #if CUDA_VERSION >= 12030
 	if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
@@ -203,20 +209,11 @@ static int hold_share(struct shares *shares, struct mem_call *call, int number)
 }
 
 /* Whose export it is, as the descriptor tells. */
-struct stamp {
-	int pid, serial;
-};
-
 static struct stamp stamp_of(void *os_handle, CUmemAllocationHandleType type)
 {
-	struct stamp stamp = {0, 0};
-	int fd = (int)(intptr_t)os_handle;
-
-	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
-		stamp.pid = fcntl(fd, F_GETOWN);
-		stamp.serial = fcntl(fd, F_GETSIG);
-	}
-	return stamp;
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return descriptor_read((int)(intptr_t)os_handle);
+	return (struct stamp){0, 0};
 }
 
 static int share_of_import(struct shares *shares, const struct member *member, void *os_handle,

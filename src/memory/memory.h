@@ -37,6 +37,7 @@ struct memory {
 	struct shares shares[MEMORY_DEVICES];
 	_Atomic uint64_t
 		uncarried_bytes[MEMORY_DEVICES]; /* held here, charged to whoever exported it */
+	_Atomic uint32_t descriptors_left[MEMORY_DEVICES]; /* 1: exports that one may still hold */
 	_Atomic uint32_t shares_lock;
 	_Atomic uint32_t books_busy[MEMORY_DEVICES];
 };

@@ -136,7 +136,7 @@ static void fill(struct shares_file *file, struct share *share, const struct mem
 	atomic_store(&share->bytes, bytes);
 	atomic_store(&share->born, born);
 	atomic_store(&share->serial, (uint32_t)(born % SHARE_SERIALS) + 1);
-	atomic_store(&share->exported, 1);
+	atomic_store(&share->exported, EXPORT_HELD);
 	atomic_store(&share->owner, who_is(member));
 }
 
@@ -251,7 +251,7 @@ int share_let_go(struct shares *shares, const struct member *member, int number,
 	uint64_t self = who_is(member);
 
 	if (as_owner)
-		atomic_store(&share->exported, 0);
+		atomic_store(&share->exported, EXPORT_OVER);
 	for (unsigned i = 0; !as_owner && i < SHARE_HOLDERS; i++) {
 		uint64_t expected = self;
 
@@ -262,6 +262,38 @@ int share_let_go(struct shares *shares, const struct member *member, int number,
 	    (atomic_load(&share->owner) == self && atomic_load(&share->exported)))
 		return 0;
 	return atomic_compare_exchange_strong(&share->carrier, &self, 0);
+}
+
+int share_has_descriptor(struct shares *shares, int number, uint64_t open)
+{
+	const struct share *share = &shares->file->share[number];
+	uint32_t serial = atomic_load(&share->serial);
+
+	return !atomic_load(&share->key) && serial - 1 < SHARE_SERIALS && open >> (serial - 1) & 1;
+}
+
+void share_leave_to_descriptor(struct shares *shares, int number)
+{
+	atomic_store(&shares->file->share[number].exported, EXPORT_DESCRIPTOR);
+}
+
+int shares_end_descriptors(struct shares *shares, const struct member *member, uint64_t open)
+{
+	int more = 0;
+
+	for (int i = 0; shares->file && i < SHARES; i++) {
+		struct share *share = &shares->file->share[i];
+		uint32_t left = EXPORT_DESCRIPTOR;
+
+		if (atomic_load(&share->owner) != who_is(member) ||
+		    atomic_load(&share->exported) != left)
+			continue;
+		if (share_has_descriptor(shares, i, open))
+			more = 1;
+		else
+			atomic_compare_exchange_strong(&share->exported, &left, EXPORT_OVER);
+	}
+	return more;
 }
 
 /* The first living holder takes what nobody carries. */

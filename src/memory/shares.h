@@ -21,14 +21,21 @@ enum { SHARES = 2048, SHARE_HOLDERS = 15, SHARE_SERIALS = 64 };
 
 #define SHARES_MAGIC 0x314552414853431aull
 
+enum share_exported {
+	EXPORT_OVER,
+	EXPORT_HELD,
+	EXPORT_DESCRIPTOR, /* no handle or mapping any more, but a descriptor is open */
+};
+
 struct share {
 	_Atomic uint64_t owner; /* who: generation << 32 | slot + 1; 0 free; all ones: being made */
 	_Atomic uint64_t carrier; /* who */
 	_Atomic uint64_t key;	  /* of an IPC or fabric handle; 0: by owner and serial */
 	_Atomic uint64_t bytes;
-	_Atomic uint32_t serial;   /* 1..SHARE_SERIALS, travels with a descriptor */
-	_Atomic uint32_t exported; /* 1 while the owner itself has the memory */
-	_Atomic uint64_t born;	   /* order of making: of two alike the younger is meant */
+	_Atomic uint32_t serial; /* 1..SHARE_SERIALS, travels with a descriptor */
+	_Atomic uint32_t
+		exported;      /* enum share_exported: what the owner itself has of the memory */
+	_Atomic uint64_t born; /* order of making: of two alike the younger is meant */
 	_Atomic uint64_t holders[SHARE_HOLDERS]; /* who, once per import */
 	_Atomic uint64_t reserved[3];
 };
@@ -80,6 +87,15 @@ int share_is_carried(struct shares *shares, const struct member *member, int num
  * it stays the carrier because others hold the memory; shares_tick() tells when that ends.
  */
 int share_let_go(struct shares *shares, const struct member *member, int number, int as_owner);
+
+/*
+ * A descriptor keeps memory, too. 1 when the share is one of descriptors and its serial is among those that are `open`
+ * in the owner's process (bit serial - 1). The owner that then lets go of all else stays the carrier until
+ * shares_end_descriptors() finds it closed; shares_tick() tells. That answers 1 while there are more of them.
+ */
+int share_has_descriptor(struct shares *shares, int number, uint64_t open);
+void share_leave_to_descriptor(struct shares *shares, int number);
+int shares_end_descriptors(struct shares *shares, const struct member *member, uint64_t open);
 
 /* What a tick finds for this member: bytes to charge past the cap, or to refund. */
 struct shares_change {

@@ -165,3 +165,40 @@ both()
 	ok A release 0
 	used_is A $((526 + 64))
 }
+
+# ---- descriptors
+
+@test "a descriptor keeps the charge of memory whose handles are gone, until it is closed" {
+	start A CUOTA_MEM=1G CUOTA_SIM_CONTEXT=0
+	ok A ctx 0
+	ok A create h 768M
+	ok A export h d
+	ok A dup d e
+	ok A drop h
+	used_is A 768
+	refused A alloc x 768M
+	ok A close d
+	sleep 1.5
+	used_is A 768
+	ok A close e
+	used_is A 0
+	ok A alloc x 768M
+	ok A free x
+	# Closed first: nothing is left to wait for.
+	ok A create h 768M
+	ok A export h d
+	ok A close d
+	ok A drop h
+	used_is A 0
+}
+
+@test "memory that a descriptor keeps is had for an allocation as soon as that is closed" {
+	start A CUOTA_MEM=1G CUOTA_SIM_CONTEXT=0
+	ok A ctx 0
+	ok A create h 768M
+	ok A export h d
+	ok A drop h
+	ok A close d
+	ok A alloc x 768M
+	used_is A 768
+}

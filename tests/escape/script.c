@@ -9,6 +9,7 @@
  *	create NAME BYTES [LOCATION-TYPE [ID]] | drop NAME | reserve NAME BYTES | map HANDLE ADDRESS BYTES | unmap ADDRESS BYTES
  *	retain NAME ADDRESS | sparse NAME | tile SPARSE HANDLE | array NAME BYTES | endarray NAME | mipmap NAME BYTES | endmipmap NAME | limit WHICH BYTES
  *	module NAME BYTES | endmodule NAME | graph NAME BYTES | launch NAME | endgraph NAME | graphtrim
+ *	export HANDLE DESCRIPTOR | dup DESCRIPTOR NAME | close DESCRIPTOR
  *	send HANDLE SOCKET | receive NAME SOCKET | ipcget NAME | ipcopen NAME HEX | ipcclose NAME
  *	info | total DEVICE | sync | thread COMMAND... | both COMMAND... | forked COMMAND... | times COUNT COMMAND...
  */

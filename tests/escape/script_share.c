@@ -107,6 +107,23 @@ CUresult script_share(int argc, char **argv, char *note, size_t note_bytes)
 	(void)argc;
 	if (!strcmp(argv[0], "send") || !strcmp(argv[0], "receive"))
 		return by_descriptor(argv);
+	if (!strcmp(argv[0], "export")) {
+		int fd = -1;
+
+		result = cu.cuMemExportToShareableHandle(
+			&fd, *script_name(argv[1]), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		*script_name(argv[2]) = (uint64_t)fd;
+		return result;
+	}
+	if (!strcmp(argv[0], "dup") || !strcmp(argv[0], "close")) {
+		int fd = (int)*script_name(argv[1]);
+
+		if (*argv[0] == 'd')
+			*script_name(argv[2]) = (uint64_t)dup(fd);
+		else
+			close(fd);
+		return CUDA_SUCCESS;
+	}
 	if (!strcmp(argv[0], "ipcclose"))
 		return cu.cuIpcCloseMemHandle(*script_name(argv[1]));
 	if (!strcmp(argv[0], "ipcget")) {

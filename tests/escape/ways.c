@@ -361,5 +361,6 @@ const struct way ways[] = {
 	{"green contexts", take_green},
 	{"second device, no context there", take_second_device},
 	{"exported to a peer, then released", take_by_peer},
+	{"exported and released, the descriptor kept", take_by_descriptor},
 };
 const size_t ways_count = sizeof(ways) / sizeof(ways[0]);

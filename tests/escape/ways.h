@@ -44,5 +44,6 @@ CUresult take_sparse(uint64_t piece, uint64_t *ret);
 void peer_start(void);
 void peer_stop(void);
 CUresult take_by_peer(uint64_t piece, uint64_t *ret);
+CUresult take_by_descriptor(uint64_t piece, uint64_t *ret);
 
 #endif

@@ -112,14 +112,11 @@ void peer_stop(void)
 	waitpid(peer_pid, NULL, 0);
 }
 
-CUresult take_by_peer(uint64_t piece, uint64_t *ret)
+static CUresult export_memory(uint64_t piece, CUmemGenericAllocationHandle *ret, int *ret_fd)
 {
-	CUmemGenericAllocationHandle handle;
 	CUmemAllocationProp prop;
-	CUresult result, theirs;
-	int fd = -1;
+	CUresult result;
 
-	*ret = piece;
 	if (!cu.cuMemExportToShareableHandle)
 		return NOT_HERE;
 	memset(&prop, 0, sizeof(prop));
@@ -127,10 +124,21 @@ CUresult take_by_peer(uint64_t piece, uint64_t *ret)
 	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	prop.location.id = way_device;
-	result = cu.cuMemCreate(&handle, piece, &prop, 0);
+	result = cu.cuMemCreate(ret, piece, &prop, 0);
 	if (!result)
 		result = cu.cuMemExportToShareableHandle(
-			&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+			ret_fd, *ret, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	return result;
+}
+
+CUresult take_by_peer(uint64_t piece, uint64_t *ret)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result, theirs;
+	int fd = -1;
+
+	*ret = piece;
+	result = export_memory(piece, &handle, &fd);
 	if (result)
 		return result;
 	send_descriptor(fd, piece);
@@ -139,4 +147,16 @@ CUresult take_by_peer(uint64_t piece, uint64_t *ret)
 		theirs = NOT_HERE;
 	result = cu.cuMemRelease(handle);
 	return theirs ? theirs : result;
+}
+
+/* The descriptor alone keeps the memory. */
+CUresult take_by_descriptor(uint64_t piece, uint64_t *ret)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result;
+	int fd;
+
+	*ret = piece;
+	result = export_memory(piece, &handle, &fd);
+	return result ? result : cu.cuMemRelease(handle);
 }

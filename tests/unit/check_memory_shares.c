@@ -67,6 +67,34 @@ START_TEST(the_owner_carries_what_it_imported_itself_until_that_ends_too)
 }
 END_TEST
 
+START_TEST(a_descriptor_keeps_the_owner_the_carrier_until_it_is_closed)
+{
+	struct shares_change change;
+	uint32_t serial;
+	uint64_t open;
+	int number;
+
+	begin();
+	number = share_export(&shares, &member, 0, 64 * MIB, &serial);
+	open = 1ull << (serial - 1);
+	ck_assert_int_eq(share_has_descriptor(&shares, number, ~open), 0);
+	ck_assert_int_eq(share_has_descriptor(&shares, number, open), 1);
+	share_leave_to_descriptor(&shares, number);
+	ck_assert_int_eq(shares_end_descriptors(&shares, &member, open), 1);
+	shares_tick(&shares, &member, &change);
+	ck_assert_uint_eq(change.release_bytes, 0);
+	/* Imported from it meanwhile, by the process itself. */
+	ck_assert_int_eq(share_hold(&shares, &member, number), 0);
+	ck_assert_int_eq(share_let_go(&shares, &member, number, 0), 0);
+	ck_assert_int_eq(shares_end_descriptors(&shares, &member, ~open), 0);
+	shares_tick(&shares, &member, &change);
+	ck_assert_uint_eq(change.release_bytes, 64 * MIB);
+	/* Handles that are bytes have none. */
+	ck_assert_int_eq(share_has_descriptor(&shares, export(77), UINT64_MAX), 0);
+	end();
+}
+END_TEST
+
 /* The child joins, holds the parent's share, and says when. */
 static void child_holds(struct help_child *child, uint64_t key)
 {
@@ -239,6 +267,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, what_nobody_else_holds_ends_with_its_owner);
 	tcase_add_test(tcase, the_owner_carries_what_it_imported_itself_until_that_ends_too);
+	tcase_add_test(tcase, a_descriptor_keeps_the_owner_the_carrier_until_it_is_closed);
 	tcase_add_test(tcase, the_owner_carries_for_others_and_is_told_when_they_are_gone);
 	tcase_add_test(tcase, a_dead_owners_memory_becomes_the_holders_once);
 	tcase_add_test(tcase, who_imports_what_its_owner_let_go_of_is_to_charge_it);
