@@ -148,6 +148,20 @@ both()
 	used_is A 0
 }
 
+@test "the end of a context ends its mipmapped arrays" {
+	start A CUOTA_MEM=8G CUOTA_SIM_CONTEXT=0
+	ok A ctx 0
+	ok A newctx c 0
+	ok A mipmap m 64M
+	ok A array a 64M
+	ok A endctx c
+	ok A ctx 0
+	used_is A 0
+	say A endmipmap m
+	[ "$answer" != 0 ]
+	used_is A 0
+}
+
 @test "a green context whose primary one cannot be told is refused, not let through uncharged" {
 	start A CUOTA_MEM=8G CUOTA_SIM_FAIL=cuDevicePrimaryCtxRetain=2@1
 	say A green g

@@ -92,10 +92,11 @@ void array_delete(struct array *array)
 
 void arrays_release_context(struct context *context)
 {
-	while (context->arrays)
-		array_delete(context->arrays);
+	/* Levels are among the arrays, and go with their mipmap. */
 	while (context->mipmaps)
 		mipmap_delete(context->mipmaps);
+	while (context->arrays)
+		array_delete(context->arrays);
 }
 
 struct array *array_of(CUarray handle)
