@@ -108,7 +108,8 @@ struct slot_sm {
 		demand_bp; /* of the device, if it had it for itself: hundredths of a percent */
 	_Atomic uint64_t paid_ns; /* when work was last handed to the device */
 	_Atomic uint32_t deep;	  /* keeps its queue filled: never dry between two launches */
-	uint32_t pad0;
+	_Atomic uint32_t
+		hung; /* how often of late its work was not waited for any longer (turns.c) */
 	_Atomic uint64_t reserved[5];
 };
 

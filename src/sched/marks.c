@@ -62,14 +62,28 @@ static uint32_t see_marks(struct sched *sched)
 static void note_late(struct sched *sched, uint64_t late_ns)
 {
 	uint64_t length = sched->mark_work_ns[(sched->done + 1) % SCHED_MARKS];
+	struct slot_sm *sm = sched->slot_sm;
+	uint32_t hung = LOAD(&sm->hung);
 
 	sched->late_ns += late_ns;
+	/* Once for each: others then wait less long for the next. */
+	if (!sched->stuck && sched->late_ns > SCHED_STUCK_NS &&
+	    sched->late_ns / SCHED_HANG_TIMES > length) {
+		sched->stuck = 1;
+		STORE(&sm->hung, hung + TURN_HUNG_STEP < TURN_HUNG_MOST ? hung + TURN_HUNG_STEP
+									: TURN_HUNG_MOST);
+	}
 	if (sched->late_ns > SCHED_HANG_NS && sched->late_ns / SCHED_HANG_TIMES > length)
 		STORE(&sched->hangs, 1);
 }
 
 static void note_passed(struct sched *sched)
 {
+	uint32_t hung = LOAD(&sched->slot_sm->hung);
+
+	if (hung && !sched->stuck)
+		STORE(&sched->slot_sm->hung, hung - 1);
+	sched->stuck = 0;
 	sched->late_ns = 0;
 	STORE(&sched->hangs, 0);
 }

@@ -25,6 +25,7 @@ static void point(struct sched *sched)
 	STORE(&sched->slot_sm->unsure, 0);
 	STORE(&sched->slot_sm->busy_until_ns, 0);
 	STORE(&sched->slot_sm->deep, 0);
+	STORE(&sched->slot_sm->hung, 0);
 	STORE(&sched->slot_sm->demand_bp, 10000);
 	cap_begin(sched);
 }

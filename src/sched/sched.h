@@ -38,6 +38,8 @@
 #define SCHED_LATE_NS	    50000u  /* a mark later than this moves the predicted end */
 #define SCHED_EARLY_NS \
 	1000000u /* marks due later than this are looked at once in it all the same */
+#define SCHED_STUCK_NS \
+	1000000u /* late by so much, and SCHED_HANG_TIMES as long as the work: it hangs */
 #define SCHED_HANG_NS \
 	50000000u /* what is later than this, and than many times its length, waits for */
 #define SCHED_HANG_TIMES   8u /* something else: perhaps for what the program has still to launch */
@@ -126,6 +128,7 @@ struct sched {
 	uint64_t marked_ns;		/* of it, up to the last mark */
 	uint64_t late_ns;		/* how late the next mark is by now, in turns of ours */
 	_Atomic uint32_t hangs;		/* so late that nothing more is held back for it */
+	int stuck; /* the next mark is late enough to have been counted in slot_sm.hung */
 	uint64_t mark_ns[SCHED_MARKS], mark_work_ns[SCHED_MARKS];
 
 	/* Several streams: a stretch of work since when and since how much; how long it took, of what was charged (overlap.c). */

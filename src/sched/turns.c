@@ -51,6 +51,17 @@ static int has_finished(const struct turns *turns, unsigned holder, uint64_t now
 	return !LOAD(&sm->unsure) && LOAD(&sm->busy_until_ns) <= now_ns;
 }
 
+/*
+ * Work that does not end may wait for another process, which needs the device for that: the more often a holder's work has hung
+ * of late, the less long it is waited for, down to a thirty-second.
+ */
+static uint64_t patience_ns(const struct turns *turns, unsigned holder)
+{
+	uint32_t hung = LOAD(&turns->file->slot[holder].sm.hung);
+
+	return TURN_DRAIN_NS >> (hung < TURN_HUNG_MOST ? hung : TURN_HUNG_MOST) / TURN_HUNG_STEP;
+}
+
 static int take(const struct turns *turns, uint64_t old, uint64_t now_ns, uint64_t *ret_word)
 {
 	struct turn *turn = &turns->file->turn;
@@ -131,7 +142,7 @@ static int is_dry(const struct turns *turns, unsigned holder, uint64_t now_ns)
 	if (LOAD(&sm->resting))
 		grace = 0;
 	if (LOAD(&sm->unsure))
-		grace = TURN_DRAIN_NS;
+		grace = patience_ns(turns, holder);
 	return LOAD(&sm->busy_until_ns) + grace <= now_ns;
 }
 
@@ -158,13 +169,14 @@ static int lease_goes_on(const struct turns *turns, unsigned holder, uint64_t un
 static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t now_ns)
 {
 	const struct slot_sm *sm;
-	uint64_t busy_until, until;
+	uint64_t busy_until, until, patience;
 
 	if (holder == NOBODY || !slot_alive(turns->ledger, holder))
 		return 0;
 	sm = &turns->file->slot[holder].sm;
 	if (is_dry(turns, holder, now_ns))
 		return 0;
+	patience = patience_ns(turns, holder);
 	busy_until = LOAD(&sm->busy_until_ns);
 	until = lease_end(turns, holder, now_ns);
 	if (LOAD(&sm->resting) && until > now_ns)
@@ -174,13 +186,13 @@ static uint64_t relief_at(const struct turns *turns, unsigned holder, uint64_t n
 		if (!comes_before(turns, turns->slot, holder) &&
 		    lease_goes_on(turns, holder, until, now_ns))
 			return now_ns + TURN_QUANTUM_NS;
-		if (now_ns >= until + TURN_DRAIN_NS)
+		if (now_ns >= until + patience)
 			return 0;
 		/* Too early costs two more changes of context, a little late costs that little. */
 		busy_until += TURN_MARGIN_NS;
 		if (busy_until <= now_ns)
 			return LOAD(&sm->unsure) ? now_ns + TURN_POLL_NS : 0;
-		return busy_until < until + TURN_DRAIN_NS ? busy_until : until + TURN_DRAIN_NS;
+		return busy_until < until + patience ? busy_until : until + patience;
 	}
 	/* Whichever comes first: it runs dry, or its lease is over. */
 	busy_until += grace_of(turns, holder);

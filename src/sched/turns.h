@@ -40,9 +40,12 @@
 #define TURN_POLL_NS 40000ull /* a waiter looks this often once the end is due */
 #define TURN_SWITCH_NS \
 	140000ull /* what the driver needs to change contexts: our work starts later */
-#define TURN_SLICE_NS  2090000ull  /* and how long it leaves one while another has work */
-#define TURN_DRAIN_NS  10000000ull /* past its lease by this, the device is shared */
-#define TURN_MARGIN_NS 15000ull	   /* by which a predicted end may be wrong */
+#define TURN_SLICE_NS 2090000ull  /* and how long it leaves one while another has work */
+#define TURN_DRAIN_NS 10000000ull /* past its lease by this, the device is shared */
+#define TURN_HUNG_STEP \
+	4u /* work that hangs counts so much, each mark that passes in time one less, */
+#define TURN_HUNG_MOST (5 * TURN_HUNG_STEP) /* at most this */
+#define TURN_MARGIN_NS 15000ull		    /* by which a predicted end may be wrong */
 #define TURN_SLOW_NS   500000ull   /* a chosen successor that does not act is passed over */
 #define TURN_LAG_NS    10000000ull /* how far behind the present a group may start, per weight 100 */
 #define TURN_REFUND_NS 500000000ull /* and how far what it was overcharged may take it back */

@@ -165,3 +165,19 @@ part_of()
 	between "$(share a $((to + 200)) $((to + 1000)))" 60 101 "the turn taker afterwards"
 	ended a
 }
+
+# Two groups, and one: a lease and a drain for each round made it twelve times as long.
+@test "processes that wait for one another on the device go on nearly as fast as without cuota" {
+	local native
+	PRELOAD="" tenant native rounds 100 100
+	ended native
+	native=$(cat "$DIR/native.out")
+	machine two
+	tenant two CUOTA_WEIGHT=100 rounds 100 100
+	ended two
+	machine one
+	tenant one CUOTA_WEIGHT=100 CUOTA_GROUP=job rounds 100 100
+	ended one
+	between "$(cat "$DIR/two.out")" 50 $((5 * native + 300)) "two groups, ms, where it takes $native without cuota"
+	between "$(cat "$DIR/one.out")" 50 $((5 * native + 300)) "one group, ms, where it takes $native without cuota"
+}
